@@ -95,6 +95,21 @@ struct gate_kernel final : value_kernel {
   const bool open;
 };
 
+/// Yields its operand, and may take long: as what writes files.
+struct file_op {
+  static constexpr std::string_view name = "test_file";
+  static constexpr int arity = 1;
+  tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
+};
+struct file_kernel final : value_kernel {
+  bool run(value_call& c) const override {
+    journal_of(c.step()).lines.push_back("file");
+    c.output(0, c.input(0));
+    return true;
+  }
+  bool is_long() const override { return true; }
+};
+
 const bool registered = [] {
   static constexpr dtype_set any_type = all_dtypes | dtype_set{dtype::none};
   static constexpr kernel_entry table[] = {
@@ -106,8 +121,11 @@ const bool registered = [] {
        [](const value_request& r) -> value_kernel_ptr {
          return std::make_unique<gate_kernel>(decode<gate_op>(r.node.attributes).open);
        }},
+      {file_op::name, any_type, nullptr,
+       [](const value_request&) -> value_kernel_ptr { return std::make_unique<file_kernel>(); }},
   };
   register_op(record_of<work_op>);
+  register_op(record_of<file_op>);
   register_op(record_of<gate_op>);
   register_cpu_kernels(table);
   return true;
@@ -194,6 +212,16 @@ TEST_CASE_FIXTURE(own_graph, "sent values are flushed before a long item that is
     CHECK(r.start(1));
     CHECK(r.journal.lines == lines{"run 1000", "send", "flush", "run 2000", "flush"});
   }
+}
+
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed before a file is written") {
+  placeholder<float> x("x");
+  const any_tensor made = work({any_tensor(x)}, 1'000);
+  const output in[] = {made.handle()};
+  const any_tensor written = detail::add_node(record_of<file_op>, encode(file_op()), in, here());
+  running r({on_other_task(made), written}, any_tensor(x));
+  CHECK(r.start(1));
+  CHECK(r.journal.lines == lines{"run 1000", "send", "flush", "file", "flush"});
 }
 
 TEST_CASE_FIXTURE(own_graph, "sent values are flushed when the lane parks for a value") {

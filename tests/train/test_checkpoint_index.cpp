@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/crc32c.hpp>
+#include <deft/core/safetensors.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/saver.hpp>
 #include <filesystem>
@@ -61,6 +62,189 @@ TEST_CASE_FIXTURE(own_graph, "names that a checkpoint cannot have are refused") 
   }
 }
 
+namespace {
+
+/// Writes an index as a saver does: `inner` with its checksum.
+void write_index_text(const std::string& path, const std::string& inner) {
+  testing::write_bytes(path + ".index.json",
+                       str("{\"crc32c\":", crc32c(inner), ",\"index\":", inner, "}\n"));
+}
+/// The index of a checkpoint of "w", float(), whose value is in `file`.
+std::string index_of_w(const std::string& base, const std::string& file, int sequence = 0) {
+  return str("{\"base\":\"", base, "\",\"sequence\":", sequence,
+             ",\"seconds\":1700000000,\"generation\":1,\"tensors\":{\"w\":{\"file\":\"", file,
+             "\",\"dtype\":1,\"shape\":[]}}}");
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "an index without what later versions write is read") {
+  static_assert(static_cast<int>(dtype::float32) == 1);
+  const temporary_folder folder;
+  write_safetensors(folder / "m-7.1.ps-0.safetensors", {{"w", any_array::scalar(2.5f)}});
+  write_index_text(folder / "m-7", index_of_w("m", "m-7.1.ps-0.safetensors"));
+  write_safetensors(folder / "m--3.1.ps-0.safetensors", {{"w", any_array::scalar(1.f)}});
+  write_index_text(folder / "m--3", index_of_w("m", "m--3.1.ps-0.safetensors", 4));
+  variable<float> w("w", 0.f);
+  session s;
+  saver().restore(s, folder / "m-7");
+  CHECK(s.run(w) == 2.5f);
+  CHECK(latest_checkpoint(folder.path(), "m") == (folder / "m--3").string());
+}
+
+TEST_CASE_FIXTURE(own_graph, "an index is refused if it names what is not its own, or no numbers") {
+  const temporary_folder folder;
+  const std::string inside = folder / "in";
+  std::filesystem::create_directories(inside);
+  const std::string outside = folder / "other.1.ps-0.safetensors";
+  const auto make_files = [&] {
+    write_safetensors(outside, {{"w", any_array::scalar(9.f)}});
+    for (const char* name : {"/m-2.1.ps-0.safetensors", "/notes.txt", "/m-1.1.ps-0.safetensors"})
+      write_safetensors(inside + name, {{"w", any_array::scalar(9.f)}});
+  };
+  make_files();
+  variable<float> w("w", 0.f);
+  session s;
+  s.run(initialize_all());
+  const std::string own = "m-1.1.ps-0.safetensors";
+  std::string inner;
+  SUBCASE("above it") { inner = index_of_w("m", "../other.1.ps-0.safetensors"); }
+  SUBCASE("anywhere") { inner = index_of_w("m", outside); }
+  SUBCASE("below it") { inner = index_of_w("m", "./m-1.1.ps-0.safetensors"); }
+  SUBCASE("of another checkpoint") { inner = index_of_w("m", "m-2.1.ps-0.safetensors"); }
+  SUBCASE("of nobody") { inner = index_of_w("m", "notes.txt"); }
+  SUBCASE("no name") { inner = index_of_w("m", ""); }
+  SUBCASE("dots") { inner = index_of_w("m", ".."); }
+  SUBCASE("cut short by a null") {
+    inner = index_of_w("m", "m-1.1.ps-0.safetensors\\u0000.1.ps-0.safetensors");
+  }
+  SUBCASE("another base") { inner = index_of_w("other", own); }
+  SUBCASE("a base with a directory") { inner = index_of_w("../in/m", own); }
+  SUBCASE("an index that is no object") { inner = "[1,2]"; }
+  SUBCASE("no next number") {
+    inner = index_of_w("m", own);
+    inner.replace(inner.find(":1,\"tensors"), 2, ":9223372036854775807");
+  }
+  SUBCASE("a negative extent") {
+    inner = index_of_w("m", own);
+    inner.replace(inner.find("[]"), 2, "[-1]");
+  }
+  SUBCASE("too many axes") {
+    inner = index_of_w("m", own);
+    inner.replace(inner.find("[]"), 2, "[1,1,1,1,1,1,1,1,1,1]");
+  }
+  CAPTURE(inner);
+  write_index_text(inside + "/m-1", inner);
+  const auto read = testing::outcome_of([&] { saver().restore(s, inside + "/m-1"); });
+  CHECK(read.code == errc::data_loss);
+  CHECK(read.says("m-1.index.json"));
+  testing::log_lines lines;
+  CHECK(latest_checkpoint(inside).empty());
+  saver save({.max_to_keep = 1});
+  for (int step : {3, 4, 5}) save.save(s, inside + "/m", step);
+  save.save(s, inside + "/m", 1);  // replaces the index
+  CHECK(std::filesystem::exists(outside));
+  CHECK(std::filesystem::exists(inside + "/notes.txt"));
+  CHECK(s.run(w) == 0);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a directory of a model in several files has no checkpoints") {
+  const temporary_folder folder;
+  write_safetensors(folder / "model.safetensors", {{"w", any_array::scalar(9.f)}});
+  testing::write_bytes(folder / "model.safetensors.index.json", "{}");
+  variable<float> w("w", 0.f);
+  session s;
+  s.run(initialize_all());
+  testing::log_lines lines;
+  CHECK(latest_checkpoint(folder.path()).empty());
+  saver({.max_to_keep = 1}).save(s, folder / "m");
+  CHECK(lines.take().empty());
+  CHECK(names_in(folder).size() == 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "all checkpoints of a saver count, whatever their names and folders") {
+  const temporary_folder folder;
+  variable<float> w("w", 0.f);
+  session s;
+  s.run(initialize_all());
+  saver save({.max_to_keep = 2});
+  for (const char* name : {"s1", "s2", "deep/s3", "s2", "s1"}) save.save(s, folder / name);
+  CHECK(checkpoints_in(folder.path()) == std::vector<std::string>{folder / "s2", folder / "s1"});
+  CHECK(checkpoints_in(folder / "deep").empty());
+  // Those of a name that were there before count, too; those of other names are not this saver's.
+  saver later({.max_to_keep = 2});
+  later.save(s, folder / "s1", 1);
+  later.save(s, folder / "s1", 2);
+  CHECK(checkpoints_in(folder.path()) ==
+        std::vector<std::string>{folder / "s2", folder / "s1-1", folder / "s1-2"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a checkpoint whose files are gone or cut off is passed over") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  session s;
+  s.run(initialize_all());
+  saver save;
+  for (int step : {1, 2, 3}) save.save(s, folder / "m", step);
+  std::filesystem::remove(folder / "m-3.1.localhost-0.safetensors");
+  std::filesystem::resize_file(folder / "m-2.1.localhost-0.safetensors", 20);
+  testing::log_lines lines;
+  CHECK(latest_checkpoint(folder.path()) == (folder / "m-1").string());
+  CHECK(checkpoints_in(folder.path()) == std::vector<std::string>{folder / "m-1"});
+  const std::string text = join(lines.take(), "\n");
+  CHECK(text.find("m-3 is passed over: ") != text.npos);
+  CHECK(text.find("m-2 is passed over: ") != text.npos);
+  CHECK(testing::outcome_of([&] { save.restore(s, folder / "m-3"); }).code == errc::not_found);
+}
+
+TEST_CASE_FIXTURE(own_graph, "no byte of a checkpoint's header can be changed unnoticed") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  session s;
+  s.run(initialize_all());
+  saver save;
+  save.save(s, folder / "m");
+  const auto file = folder / "m.1.localhost-0.safetensors";
+  const std::string bytes = testing::read_bytes(file);
+  testing::log_lines lines;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    CAPTURE(i);
+    std::string changed = bytes;
+    changed[i] ^= 1;
+    testing::write_bytes(file, changed);
+    CHECK(testing::outcome_of([&] { save.restore(s, folder / "m"); }).code == errc::data_loss);
+  }
+  CHECK(latest_checkpoint(folder.path()).empty() == (bytes.size() == 0));
+  testing::write_bytes(file, bytes);
+  save.restore(s, folder / "m");
+}
+
+TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, and of none") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  session s;
+  s.run(initialize_all());
+  saver save;
+  save.save(s, folder / "model", 3);
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const std::string here = latest_checkpoint("");
+  save.save(s, "model", 4);
+  const std::string later = latest_checkpoint("");
+  save.restore(s, later);
+  std::filesystem::current_path(before);
+  CHECK(here == "./model-3");
+  CHECK(later == "./model-4");
+  CHECK(latest_checkpoint(folder / "none").empty());
+  const auto nothing =
+      testing::outcome_of([&] { save.restore(s, latest_checkpoint(folder / "none")); });
+  CHECK(nothing.says(str(", as \"", folder / "none", "\" had")));
+  const auto no_directory =
+      testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
+  CHECK(no_directory.code == errc::not_found);
+  CHECK(no_directory.says("[saver] cannot read the directory"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "an index in which a key occurs twice is refused") {
   const temporary_folder folder;
   variable<float> w("w", 1.f);
@@ -120,6 +304,7 @@ TEST_CASE_FIXTURE(own_graph, "the files of a save that goes on are no leftovers"
   for (const auto& name : names_in(folder))
     if (name.starts_with("m-7.1") || name.starts_with("m-8") || name.starts_with("m-9"))
       left.emplace_back(completed_name(name));
+  CAPTURE(join(left, " "));
   CHECK(left == std::vector<std::string>{"m-7.1.ps-0.safetensors", "m-7.1.ps-1.safetensors",
                                          "m-9.1.ps-0.safetensors"});
   next.commit();

@@ -200,25 +200,6 @@ TEST_CASE("hooks do not end when an exception leaves the session") {
   CHECK(join(lines.take(), "\n").find("not a std::exception") != std::string::npos);
 }
 
-TEST_CASE("hooks that need a global step are refused without one") {
-  log_lines lines;
-  alone([&](task& self) {
-    variable<float> w("w", 1.f);
-    const operation train = sgd(0.1).minimize(w * w);
-    for (const auto& h : {stop_at_step(3), show_progress(w * w, 3, 1)}) {
-      auto o = outcome_of([&] { monitored_session s(self, {.hooks = {h}}); });
-      CAPTURE(o);
-      CHECK(o.code == errc::failed_precondition);
-      CHECK(o.says("minimize(loss, global_step())"));
-    }
-    const auto step = global_step();  // which train does not count
-    monitored_session s(self, {.hooks = {stop_at_step(3)}});
-    for (int i = 0; i < 101; ++i) s.run(train);
-    CHECK_FALSE(s.should_stop());
-  });
-  CHECK(join(lines.take(), "\n").find("the global step was 0 in 100 runs") != std::string::npos);
-}
-
 TEST_CASE("training goes on from the newest checkpoint") {
   const testing::temporary_folder folder;
   std::vector<float> drawn;

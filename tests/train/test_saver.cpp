@@ -5,7 +5,9 @@
 #include <csignal>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/initialized.hpp>
+#include <deft/train/monitored_session.hpp>
 #include <deft/train/saver.hpp>
+#include <deft/train/sync_replicas.hpp>
 
 #include "../data/temporary_folder.hpp"
 #include "../programs.hpp"
@@ -50,32 +52,6 @@ TEST_CASE_FIXTURE(own_graph, "variables of a GPU and of the processor are one ch
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, and of none") {
-  const temporary_folder folder;
-  variable<float> w("w", 1.f);
-  session s;
-  s.run(initialize_all());
-  saver save;
-  save.save(s, folder / "model", 3);
-  const auto before = std::filesystem::current_path();
-  std::filesystem::current_path(folder.path());
-  const std::string here = latest_checkpoint("");
-  save.save(s, "model", 4);
-  const std::string later = latest_checkpoint("");
-  save.restore(s, later);
-  std::filesystem::current_path(before);
-  CHECK(here == "./model-3");
-  CHECK(later == "./model-4");
-  CHECK(latest_checkpoint(folder / "none").empty());
-  const auto nothing =
-      testing::outcome_of([&] { save.restore(s, latest_checkpoint(folder / "none")); });
-  CHECK(nothing.says(str(", as \"", folder / "none", "\" had")));
-  const auto no_directory =
-      testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
-  CHECK(no_directory.code == errc::not_found);
-  CHECK(no_directory.says("[saver] cannot read the directory"));
-}
-
 TEST_CASE_FIXTURE(own_graph, "variables are saved, and restored in another session") {
   const temporary_folder folder;
   variable<float, 2, 2> w("w", ndarray<float, 2, 2>{1, 2, 3, 4});
@@ -99,44 +75,6 @@ TEST_CASE_FIXTURE(own_graph, "variables are saved, and restored in another sessi
   CHECK(s.run(k) == ndarray<float, dyn>{1, 2, 3});
   const auto in_file = read_safetensors(path + ".1.localhost-0.safetensors");
   CHECK(in_file.at("w") == ndarray<float, 2, 2>{1, 2, 3, 4}.array());
-}
-
-TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compared by name") {
-  const temporary_folder folder;
-  const std::string path = folder / "x.safetensors";
-  write_safetensors(path, {{"w", ndarray<float, 3>{1, 2, 3}.array()},
-                           {"b", any_array::scalar(5.f)},
-                           {"old", any_array::scalar(1.0)}});
-  variable<float, 2> w("w", zeros());
-  variable<float> b("b", 0.f), c("c", 0.f);
-  session s;
-  s.run(initialize_all());
-  saver all;
-  const checkpoint_comparison found = all.compare(path);
-  CHECK(found.restorable == std::vector<std::string>{"b"});
-  CHECK(found.missing == std::vector<std::string>{"c"});
-  CHECK(found.extra == std::vector<std::string>{"old"});
-  CHECK(error_of([&] { all.restore(s, path); }) ==
-        "invalid_argument: [saver] " + path +
-            " does not fit the variables: \"w\" is float(2), and float(3) in the checkpoint; it "
-            "does not have \"c\"; only it has \"old\"");
-  saver two({.variables = {b, c}});
-  CHECK(error_of([&] { two.restore(s, path); }).starts_with("not_found: [saver] "));
-  CHECK(s.run(b) == 0);
-  two.restore(s, path, {.partial = true});
-  CHECK(s.run(b) == 5);
-  saver mapped({.named = {{"b", c}}});
-  mapped.restore(s, path);
-  CHECK(s.run(c) == 5);
-  saver as_doubles({.named = {{"old", c}}});
-  CHECK(error_of([&] { as_doubles.restore(s, path, {.partial = true}); }) ==
-        "invalid_argument: [saver] " + path +
-            " does not fit the variables: \"old\" is float(), and double() in the checkpoint; only "
-            "it has \"b\", \"w\"");
-  CHECK(s.run(c) == 5);
-  CHECK(error_of([&] {
-          all.restore(s, folder / "none");
-        }).starts_with("not_found: [saver] there is no checkpoint \""));
 }
 
 TEST_CASE_FIXTURE(own_graph, "the oldest checkpoints are deleted, one saved twice counts once") {
@@ -369,21 +307,95 @@ TEST_CASE_FIXTURE(own_graph, "while others train, every saved value is one that 
   CHECK(last > 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables are saved under the names they are given") {
+TEST_CASE_FIXTURE(own_graph, "a checkpoint is named after the step that it holds") {
   const temporary_folder folder;
-  variable<float> w("w", 1.f), u("u", 2.f);
+  variable<float> w("w", 1.f);
+  variable<std::int64_t> step("step", std::int64_t{0});
+  variable<double> rate("rate", 0.1);
   session s;
   s.run(initialize_all());
-  saver renamed({.variables = {u}, .named = {{"old/w", w}}});
-  renamed.save(s, folder / "m");
-  s.run(w.assign(7.f), u.assign(7.f));
-  renamed.restore(s, folder / "m");
-  CHECK(s.run(w) == 1);
-  CHECK(s.run(u) == 2);
-  CHECK(read_safetensors(folder / "m.1.localhost-0.safetensors").contains("old/w"));
-  CHECK(error_of([&] {
-          saver({.variables = {u}, .named = {{"u", w}}});
-        }) == "invalid_argument: [saver] two variables have the name \"u\"");
+  saver save({.max_to_keep = 2});
+  for (int i = 1; i < 4; ++i) {
+    s.run(step.assign_add(i));
+    CHECK(save.save(s, folder / "m", step) == folder / str("m-", s.run(step)));
+  }
+  save.save(s, folder / "m", step);  // again
+  CHECK(names_in(folder) ==
+        std::vector<std::string>{"m-3.1.localhost-0.safetensors", "m-3.index.json",
+                                 "m-6.2.localhost-0.safetensors", "m-6.index.json"});
+  s.run(step.assign(0));
+  save.restore(s, folder / "m-6");
+  CHECK(s.run(step) == 6);
+  CHECK(testing::outcome_of([&] { save.save(s, folder / "m", rate); }).code ==
+        errc::invalid_argument);
+  saver other({.variables = {w}});
+  const auto unsaved = testing::outcome_of([&] { other.save(s, folder / "m", step); });
+  CHECK(unsaved.code == errc::invalid_argument);
+  CHECK(unsaved.says("\"step\""));
+}
+
+TEST_CASE_FIXTURE(own_graph, "the values that a task saves are of one moment") {
+  const temporary_folder folder;
+  local_cluster c({{"ps", 1}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+  auto there = on(device("/job:ps"));
+  std::vector<variable<float, 20'000>> all;
+  for (int i = 0; i < 20; ++i) all.emplace_back(str("v", i), zeros());
+  std::vector<operation> steps;  // one after the other
+  for (auto& v : all) {
+    std::vector<node_ref> before;
+    if (!steps.empty()) before.push_back(steps.back().handle());
+    const control_scope after(before);
+    steps.push_back(v.assign_add(1.f));
+  }
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const operation train = group(steps);
+  std::jthread trains([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) s.run(train);
+  });
+  saver save({.max_to_keep = 1});
+  for (int i = 0; i < 30; ++i) {
+    const auto saved =
+        read_safetensors(save.save(s, folder / "m") + str(".", i + 1, ".ps-0.safetensors"));
+    float last = saved.at("v0").data<float>()[0];
+    const float first = last;
+    for (std::size_t k = 1; k < all.size(); ++k) {
+      const float next = saved.at(str("v", k)).data<float>()[0];
+      CHECK(next <= last);       // those that are updated first are ahead,
+      CHECK(next >= first - 1);  // by one at most
+      last = next;
+    }
+  }
+}
+
+TEST_CASE("checkpoints of synchronous training are of one round, on all tasks") {
+  const temporary_folder folder;
+  const std::string where = folder.path().string();
+  testing::threaded_job job(2, 2, {"--file_root=" + where});
+  const auto codes = job.run([&](task& self) {
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> a("a", 0.f), b("b", 0.f);
+    const auto step = global_step();
+    const operation train = sync_replicas(sgd(1), 2, 2).minimize(a * 1.f + b * 1.f, step);
+    monitored_session s(self, {.checkpoint_dir = where,
+                               .hooks = {stop_at_step(60)},
+                               .checkpoint_steps = 1,
+                               .max_to_keep = 0});
+    while (!s.should_stop()) s.run(train);
+  });
+  CHECK(codes == std::vector<int>(4, 0));
+  const auto all = checkpoints_in(where);
+  CHECK(all.size() > 10);
+  for (const std::string& path : all) {
+    CAPTURE(path);
+    std::map<std::string, any_array> values;
+    for (const char* file : {".1.ps-0.safetensors", ".1.ps-1.safetensors"})
+      values.merge(read_safetensors(path + file));
+    const auto steps = static_cast<float>(values.at("global_step").item<std::int64_t>());
+    CHECK(path.ends_with(str("-", values.at("global_step").item<std::int64_t>())));
+    CHECK(values.at("a").item<float>() == -steps);
+    CHECK(values.at("b").item<float>() == -steps);
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits") {

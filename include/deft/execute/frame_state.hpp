@@ -172,6 +172,8 @@ class frame_state {
   /// Checks variable `o` of the item; its guard is held. Throws failed_precondition if the variable
   /// has no value, or its dtype, shape or device differs.
   void need_value(const variable_slot& v, const item& i, std::uint32_t o = 0) const;
+  /// Throws aborted if variable `o` of the item was restored since the plan was made.
+  void need_standing(const variable_slot& v, const item& i, std::uint32_t o = 0) const;
   void read(const item& i, std::uint32_t l);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
   void update(const item& i, std::uint32_t k, std::uint32_t l);

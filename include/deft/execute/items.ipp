@@ -156,12 +156,22 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
   // What was to end the run before it listened did not wake it.
   check_stop();
   if (failed_.load()) throw error(errc::cancelled, "the step has failed");
+  const value_kernel& what = *c_.performers[i.number];
+  if (context_->exchange && what.is_long()) context_->exchange->flush(false);
   observation seen(context_->observer, c_.label(i), l);
   call_of c(*this, i, l);
-  return c_.performers[i.number]->run(c);
+  return what.run(c);
+}
+
+void frame_state::need_standing(const variable_slot& v, const item& i, std::uint32_t o) const {
+  if (v.generation != c_.generations[i.variable + o])
+    fail(errc::aborted, "variable \"", v.name,
+         "\" was restored after this session began: make a new one");
 }
 
 void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
+  if (v.restoring) fail(errc::aborted, "variable \"", v.name, "\" is being restored");
+  if (i.what == action::update) need_standing(v, i, o);
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
   const tensor_type& declared = variable_of(i, o);
@@ -230,6 +240,11 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   any_array before;  // freed without the lock
   wakers waiting;    // likewise woken
   std::lock_guard lock(variable.guard);
+  if (i.only_first && (variable.value.valid() || variable.restoring)) {
+    if (c_.values[i.first_out].uses) values_.hold(i.first_out, variable.value);
+    return;
+  }
+  if (!i.only_first) need_standing(variable, i);
   waiting.take(variable.waiting);
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))

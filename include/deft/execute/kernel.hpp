@@ -10,6 +10,8 @@
 
 namespace deft {
 
+class device_runtime;
+
 /// The arguments of one run: addresses of row-major elements on the kernel's device. `run` reads
 /// the arrays of addresses before it returns.
 struct kernel_call {
@@ -79,6 +81,8 @@ class value_kernel {
   /// from its start after a waker of `c` was called, which may be before it returns. Wake-ups may
   /// be spurious.
   virtual bool run(value_call& c) const = 0;
+  /// Whether a run may take so long that what was sent before must not wait for it.
+  virtual bool is_long() const { return false; }
 };
 using value_kernel_ptr = std::unique_ptr<value_kernel>;
 
@@ -90,6 +94,7 @@ struct value_request {
   std::vector<transfer>& receives;  ///< likewise
   std::uint64_t session;            ///< whose master registered the part; 0: none
   std::string_view master;          ///< the task of that master
+  std::span<const std::unique_ptr<device_runtime>> devices;  ///< of the task
 };
 
 /// Makes the kernel of a node whose inputs have these types (extents may be `dyn`).

@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/execute/resources.hpp>
 #include <optional>
+#include <set>
 
 namespace deft {
 
@@ -52,6 +53,25 @@ class replica_barrier final : public resource,
   void fail(const membership& m, const error& why);
   void leave(const membership& m);
 
+  /// What lets a session, which need not be a member, keep rounds from being applied, at most as
+  /// long as the session holds it.
+  class pause {
+   public:
+    pause(std::shared_ptr<replica_barrier> barrier, std::uint64_t session)
+        : barrier_(std::move(barrier)), session_(session) {}
+    ~pause() { end(); }
+    pause(const pause&) = delete;
+    /// From now on no round is granted. Returns whether none is being applied; if one is, `w` is
+    /// called at its end.
+    bool begin(const waker& w) const { return barrier_->pause_for(session_, w); }
+    void end() const { barrier_->resume_for(session_); }
+
+   private:
+    const std::shared_ptr<replica_barrier> barrier_;
+    const std::uint64_t session_;
+  };
+  std::shared_ptr<pause> pause_of(std::uint64_t session);
+
   struct state {
     std::int64_t needed = 0;        ///< gradients that a round takes
     std::int64_t awaited = 0;       ///< replicas that have not come yet
@@ -80,9 +100,11 @@ class replica_barrier final : public resource,
 
   void lost(const membership& m);
   std::int64_t needed_now() const;
-  bool complete() const {
-    return !leader_ && static_cast<std::int64_t>(counted_.size()) >= needed_now();
-  }
+  bool full() const { return static_cast<std::int64_t>(counted_.size()) >= needed_now(); }
+  /// Whether the round can be granted.
+  bool complete() const { return full() && !leader_ && pausing_.empty(); }
+  bool pause_for(std::uint64_t session, const waker& w);
+  void resume_for(std::uint64_t session);
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
   void begin_next(bool applied, wakers& woken);
   /// Notes that a replica is back.
@@ -99,7 +121,9 @@ class replica_barrier final : public resource,
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
   std::int64_t failed_round_ = 0;                               ///< the last one that failed
   std::shared_ptr<const error> why_;
-  wakers arrivals_, leaders_;
+  wakers arrivals_, leaders_, pauses_;
+  std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;  ///< by session
+  std::set<std::uint64_t> pausing_;                        ///< sessions
 };
 
 /// The gradients of one variable that replicas have computed and no update has taken. Thread-safe.

@@ -121,7 +121,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     const auto mine = std::pair(me.task, m.session());
     if (!stale && !leader_) {
       a.counts = std::ranges::count(counted_, mine) > 0;
-      if (!a.counts && !complete()) {
+      if (!a.counts && !full()) {
         counted_.push_back(mine);
         a.counts = true;
       }
@@ -155,6 +155,7 @@ void replica_barrier::begin_next(bool applied, wakers& woken) {
   counted_.clear();
   leader_.reset();
   move_to(woken, arrivals_);
+  move_to(woken, pauses_);
 }
 
 void replica_barrier::end(const membership& m) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,6 +96,30 @@ struct variable_slot final : resource {
   any_array value;             ///< not valid until initialized; guarded
   placement device;            ///< where the value is; guarded
   std::vector<waker> waiting;  ///< for a value; guarded
+  /// Between op::begin_restoring and op::end_restoring: only assignments may use it; guarded.
+  bool restoring = false;
+  /// Another one since each op::begin_restoring; guarded.
+  std::int64_t generation = next_generation();
+  bool has_value() const { return value.valid() && !restoring; }
+  /// A number above 0 that no variable of any process has had.
+  static std::int64_t next_generation();
+};
+
+/// Holds the guards of variables, which are in the order of their addresses, as in every run.
+class locked_variables {
+ public:
+  explicit locked_variables(std::span<variable_slot* const> all) : all_(all) {
+    for (auto* v : all_) v->guard.lock();
+  }
+  ~locked_variables() {
+    for (auto* v : all_) v->guard.unlock();
+  }
+  locked_variables(const locked_variables&) = delete;
+  /// Sorts them, and removes those that are there twice.
+  static void sort(std::vector<variable_slot*>& all);
+
+ private:
+  std::span<variable_slot* const> all_;
 };
 
 /// The variable of that key, made if there is none. A variable without a value takes `type`.

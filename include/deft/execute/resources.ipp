@@ -2,6 +2,8 @@
 // deft/execute/resources.ipp: the table of a task's resources.
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <deft/core/hash.hpp>
 #include <deft/execute/resources.hpp>
 #include <functional>
 
@@ -76,6 +78,7 @@ void variable_slot::clear() {
   std::lock_guard lock(guard);
   dropped = std::exchange(value, any_array());
   device = nullptr;
+  restoring = false;
 }
 bool variable_slot::empty() const {
   std::lock_guard lock(guard);
@@ -92,6 +95,18 @@ std::string variable_slot::describe() const {
 placement variable_slot::place() const {
   std::lock_guard lock(guard);
   return device;
+}
+
+std::int64_t variable_slot::next_generation() {
+  static std::atomic<std::uint64_t> made{0};
+  const std::uint64_t number = ++made;
+  // The hash has a random seed of the process.
+  return static_cast<std::int64_t>(hash_bytes(&number, sizeof number) >> 1 | 1);
+}
+
+void locked_variables::sort(std::vector<variable_slot*>& all) {
+  std::ranges::sort(all, std::less<>());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
 void variable_slot::change(const tensor_type& t) {

@@ -34,6 +34,7 @@ struct item {
   bool bindable : 1 = false;       ///< its operands stay where they are as long as the arena does
   bool begins : 1 = false;         ///< a segment
   bool keeps_extents : 1 = false;  ///< of an assignment
+  bool only_first : 1 = false;     ///< likewise: it leaves a value that is there
   std::uint16_t device = 0;
   std::uint32_t node = 0;                 ///< the node that errors name
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
@@ -129,6 +130,7 @@ struct executable::compiled {
   std::vector<transfer> sends, receives;
   std::vector<std::shared_ptr<variable_slot>> variables;
   std::vector<std::uint32_t> variable_types;  ///< as declared: a result may know more extents
+  std::vector<std::int64_t> generations;      ///< of the variables, when this was made
 
   const node_label& label(const exec::item& i) const { return labels[i.node]; }
   device_runtime& device(const exec::item& i) const { return *devices[i.device]; }

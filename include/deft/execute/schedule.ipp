@@ -242,8 +242,8 @@ class compiler {
     if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
       i.what = action::perform;
       i.number = static_cast<std::uint32_t>(c_.performers.size());
-      c_.performers.push_back(
-          k->make_value({n, *task_.store, c_.sends, c_.receives, task_.session, task_.master}));
+      c_.performers.push_back(k->make_value(
+          {n, *task_.store, c_.sends, c_.receives, task_.session, task_.master, task_.devices}));
       for (std::uint32_t a = 0; a < i.ins; ++a) keep(input(i, a));
       if (n.op->role == op_role::send) {
         lane.follows = n.inputs[0].node;
@@ -261,6 +261,9 @@ class compiler {
           c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
           c_.variable_types.push_back(type_of(r.holds));
           i.keeps_extents = !r.like.empty();
+          i.only_first = r.only_first;
+          const std::lock_guard lock(c_.variables.back()->guard);
+          c_.generations.push_back(c_.variables.back()->generation);
         }
         if (c_.variables.size() - i.variable != i.outs)
           fail(errc::invalid_argument, "[", n.op->name, "] ", i.outs, " outputs for ",

@@ -28,8 +28,7 @@ segment_info segment_of(const executable::compiled& c, std::uint32_t first, std:
       for (std::uint32_t o = 0; o < i.outs; ++o)
         s.variables.push_back(c.variables[i.variable + o].get());
   }
-  std::ranges::sort(s.variables, std::less<>());
-  s.variables.erase(std::unique(s.variables.begin(), s.variables.end()), s.variables.end());
+  locked_variables::sort(s.variables);
   return s;
 }
 
@@ -133,24 +132,6 @@ void segment_launches::end() {
   scratch_.reset();
   held_.clear();
 }
-
-namespace {
-
-class locked_variables {
- public:
-  explicit locked_variables(std::span<variable_slot* const> all) : all_(all) {
-    for (auto* v : all_) v->guard.lock();
-  }
-  ~locked_variables() {
-    for (auto* v : all_) v->guard.unlock();
-  }
-  locked_variables(const locked_variables&) = delete;
-
- private:
-  std::span<variable_slot* const> all_;
-};
-
-}  // namespace
 
 void frame_state::run_segment(std::uint32_t l) {
   lane& me = lanes_[l];

@@ -3,7 +3,8 @@
 // values; extents that a run computes.
 #pragma once
 #include <deft/core/safetensors.hpp>
-#include <deft/execute/replica_rounds.ipp>
+#include <deft/execute/device.hpp>
+#include <deft/execute/round_pauses.ipp>
 #include <deft/execute/task_kernels.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/extents.hpp>
@@ -14,10 +15,61 @@
 namespace deft {
 namespace {
 
+/// The values of variables at one moment: no update comes between them. They are not copied, as an
+/// update writes in place only where nobody else holds the elements.
+class snapshot_kernel final : public value_kernel {
+ public:
+  explicit snapshot_kernel(const value_request& r) : devices_(r.devices) {
+    const auto o = decode<op::snapshot_variables>(r.node.attributes);
+    const std::vector<tensor_type> types = o.outputs();
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      variables_.push_back(
+          find_variable(r.resources, {"variable", o.containers[i], o.variables[i]}, types[i]));
+      in_order_.push_back(variables_.back().get());
+    }
+    locked_variables::sort(in_order_);
+  }
+  bool run(value_call& c) const override {
+    std::vector<any_array> values;
+    {
+      const locked_variables lock(in_order_);
+      for (const auto& v : variables_) {
+        if (v->restoring) fail(errc::aborted, "variable \"", v->name, "\" is being restored");
+        if (!v->value.valid())
+          fail(errc::failed_precondition, "variable \"", v->name, "\" is not initialized");
+        values.push_back(v->value);
+      }
+    }
+    std::vector<event_ptr> copies;
+    for (auto& v : values) v = on_host(std::move(v), copies);
+    for (const auto& e : copies) e->synchronize();
+    for (std::size_t i = 0; i < values.size(); ++i) c.output(i, std::move(values[i]));
+    return true;
+  }
+  bool is_long() const override { return true; }
+
+ private:
+  any_array on_host(any_array a, std::vector<event_ptr>& copies) const {
+    for (const auto& d : devices_)
+      if (!d->space().on_host() && a.storage().home() == &d->space()) {
+        any_array host(a.type(), a.shape());
+        auto done = d->copy_out(host.mutable_raw(), a.raw(), a.bytes(), a.storage());
+        if (done) copies.push_back(std::move(done));
+        return host;
+      }
+    return a;
+  }
+
+  std::span<const std::unique_ptr<device_runtime>> devices_;
+  std::vector<std::shared_ptr<variable_slot>> variables_;
+  std::vector<variable_slot*> in_order_;  ///< of their locks
+};
+
 class save_kernel final : public value_kernel {
  public:
   explicit save_kernel(const value_request& r)
       : op_(decode<op::save_tensors>(r.node.attributes)), files_(r.resources.files()) {}
+  bool is_long() const override { return true; }
   bool run(value_call& c) const override {
     std::vector<any_array> held;
     for (std::size_t i = 0; i < op_.names.size(); ++i) held.push_back(c.input(i + 1));
@@ -64,6 +116,7 @@ class restore_kernel final : public value_kernel {
     for (std::size_t i = 0; i < values.size(); ++i) c.output(i, std::move(values[i]));
     return true;
   }
+  bool is_long() const override { return true; }
 
  private:
   using source = std::pair<std::string_view, std::string_view>;  ///< file, name
@@ -104,35 +157,73 @@ std::shared_ptr<variable_slot> variable_of(const value_request& r) {
   return find_variable(r.resources, {"variable", o.container, o.variable}, {o.shape, o.type});
 }
 
-class is_initialized_kernel final : public value_kernel {
+/// What asks or tells something about one variable, whose guard it holds.
+template <class Op>
+class about_variable_kernel : public value_kernel {
  public:
-  explicit is_initialized_kernel(const value_request& r)
-      : variable_(variable_of<op::is_initialized>(r)) {}
-  bool run(value_call& c) const override {
-    std::unique_lock lock(variable_->guard);
-    const bool valid = variable_->value.valid();
-    lock.unlock();
-    c.output(0, any_array::scalar(valid));
-    return true;
-  }
+  explicit about_variable_kernel(const value_request& r) : variable_(variable_of<Op>(r)) {}
 
- private:
+ protected:
   std::shared_ptr<variable_slot> variable_;
 };
 
-class await_initialized_kernel final : public value_kernel {
- public:
-  explicit await_initialized_kernel(const value_request& r)
-      : variable_(variable_of<op::await_initialized>(r)) {}
+struct is_initialized_kernel final : about_variable_kernel<op::is_initialized> {
+  using about_variable_kernel::about_variable_kernel;
+  bool run(value_call& c) const override {
+    std::unique_lock lock(variable_->guard);
+    const bool has_value = variable_->has_value();
+    lock.unlock();
+    c.output(0, any_array::scalar(has_value));
+    return true;
+  }
+};
+
+struct await_initialized_kernel final : about_variable_kernel<op::await_initialized> {
+  using about_variable_kernel::about_variable_kernel;
   bool run(value_call& c) const override {
     std::lock_guard lock(variable_->guard);
-    if (variable_->value.valid()) return true;
+    if (variable_->has_value()) return true;
     variable_->waiting.push_back(c.make_waker());
     return false;
   }
+};
 
- private:
-  std::shared_ptr<variable_slot> variable_;
+struct generation_kernel final : about_variable_kernel<op::value_generation> {
+  using about_variable_kernel::about_variable_kernel;
+  bool run(value_call& c) const override {
+    std::unique_lock lock(variable_->guard);
+    const std::int64_t generation = variable_->has_value() ? variable_->generation : 0;
+    lock.unlock();
+    c.output(0, any_array::scalar(generation));
+    return true;
+  }
+};
+
+struct begin_restoring_kernel final : about_variable_kernel<op::begin_restoring> {
+  using about_variable_kernel::about_variable_kernel;
+  bool run(value_call&) const override {
+    any_array dropped;  // freed without the lock
+    std::lock_guard lock(variable_->guard);
+    dropped = std::exchange(variable_->value, any_array());
+    variable_->device = nullptr;
+    variable_->restoring = true;
+    variable_->generation = variable_slot::next_generation();
+    return true;
+  }
+};
+
+struct end_restoring_kernel final : about_variable_kernel<op::end_restoring> {
+  using about_variable_kernel::about_variable_kernel;
+  bool run(value_call&) const override {
+    std::vector<waker> woken;
+    {
+      std::lock_guard lock(variable_->guard);
+      variable_->restoring = false;
+      woken.swap(variable_->waiting);
+    }
+    for (const auto& w : woken) w();
+    return true;
+  }
 };
 
 class extents_kernel final : public value_kernel {
@@ -164,14 +255,21 @@ kernel_table task_kernels() {
   static constexpr dtype_set text{dtype::uint8}, sizes{dtype::int64},
       any = all_dtypes | dtype_set{dtype::none};
   static constexpr kernel_entry table[] = {
+      {op::snapshot_variables::name, any, nullptr, &make_task_kernel<snapshot_kernel>},
       {op::save_tensors::name, text, nullptr, &make_task_kernel<save_kernel>},
       {op::restore_tensors::name, text, nullptr, &make_task_kernel<restore_kernel>},
       {op::extents::name, sizes, nullptr, &make_task_kernel<extents_kernel>},
       {op::is_initialized::name, any, nullptr, &make_task_kernel<is_initialized_kernel>},
       {op::await_initialized::name, any, nullptr, &make_task_kernel<await_initialized_kernel>},
       {op::current_round::name, any, nullptr, &make_task_kernel<current_kernel>},
+      {op::value_generation::name, any, nullptr, &make_task_kernel<generation_kernel>},
+      {op::begin_restoring::name, any, nullptr, &make_task_kernel<begin_restoring_kernel>},
+      {op::end_restoring::name, any, nullptr, &make_task_kernel<end_restoring_kernel>},
       {op::arrive_at_round::name, any, nullptr, &make_task_kernel<arrive_kernel>},
       {op::await_replicas::name, any, nullptr, &make_task_kernel<await_kernel>},
+      {op::pause_rounds::name, any, nullptr, &make_task_kernel<pause_kernel>},
+      {op::resume_rounds::name, any, nullptr, &make_task_kernel<resume_kernel>},
+      {op::restart_rounds::name, any, nullptr, &make_task_kernel<restart_kernel>},
       {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
       {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
       {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},

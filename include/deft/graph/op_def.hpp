@@ -114,6 +114,7 @@ struct resource_ref {
   /// Of an update that keeps the resource's extents: the name of the resource, in the same
   /// container, whose extents it always has. Empty: an assignment may change them.
   std::string like = {};
+  bool only_first = false;  ///< of an assignment: it leaves a value that is there
 };
 
 struct node;

@@ -40,6 +40,23 @@ struct assign : variable_state {
   }
 };
 
+/// Sets a variable that has no value, and leaves one that has. Yields the value that it has then.
+struct initialize : variable_state {
+  static constexpr std::string_view name = "initialize";
+  static constexpr int arity = 1;
+  static constexpr op_role role = op_role::assign;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
+
+  resource_ref resource() const {
+    resource_ref r = variable_state::resource();
+    r.only_first = true;
+    return r;
+  }
+  tensor_type infer(std::span<const tensor_type> in) const {
+    return checked_update(name, in[0], false);
+  }
+};
+
 struct assign_add : variable_state {
   using joins = add;
   static constexpr std::string_view name = "assign_add";

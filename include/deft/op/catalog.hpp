@@ -133,10 +133,11 @@ using catalog = op_list<
     softmax_cross_entropy_grad, softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
-    read_variable, assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized,
-    await_initialized, save_tensors, restore_tensors, current_round, arrive_at_round,
-    await_replicas, end_round, fail_round, join_rounds, leave_rounds, describe_round,
-    accumulate_gradient, take_gradients,
+    read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
+    is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
+    save_tensors, snapshot_variables, restore_tensors, pause_rounds, resume_rounds, restart_rounds,
+    current_round, arrive_at_round, await_replicas, end_round, fail_round, join_rounds,
+    leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
     feed, send, recv, copy>;

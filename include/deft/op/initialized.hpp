@@ -34,6 +34,34 @@ struct await_initialized : variable_name {
   void infer(std::span<const tensor_type> in) const;
 };
 
+/// Yields a number, int64, that a variable has until it is restored; 0 while it has no value or is
+/// being restored.
+struct value_generation : variable_name {
+  static constexpr std::string_view name = "value_generation";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful;
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+
+/// Takes the variable's value away. Until end_restoring it can only be assigned: it counts as one
+/// without a value, and what reads or updates it fails with `aborted`. Plans that were made before
+/// do not change it any more, also after that.
+struct begin_restoring : variable_name {
+  static constexpr std::string_view name = "begin_restoring";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+
+  void infer(std::span<const tensor_type> in) const;
+};
+struct end_restoring : variable_name {
+  static constexpr std::string_view name = "end_restoring";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+
+  void infer(std::span<const tensor_type> in) const;
+};
+
 }  // namespace deft::op
 
 namespace deft {
@@ -42,5 +70,13 @@ namespace deft {
 tensor<bool> is_initialized(const any_variable& v, source_place w = here());
 /// An operation that waits until `v` has a value, which another session may give it.
 operation await_initialized(const any_variable& v, source_place w = here());
+
+namespace detail {
+any_tensor value_generation(const any_variable& v);
+operation begin_restoring(const any_variable& v);
+operation end_restoring(const any_variable& v);
+/// Gives `v` its first value if it has none.
+operation initialize_if_empty(const any_variable& v);
+}  // namespace detail
 
 }  // namespace deft

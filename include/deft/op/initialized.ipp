@@ -12,6 +12,16 @@ tensor_type op::is_initialized::infer(std::span<const tensor_type>) const {
 void op::await_initialized::infer(std::span<const tensor_type>) const {
   expect_extents(name, shape, true);
 }
+tensor_type op::value_generation::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+  return {dims{}, dtype::int64};
+}
+void op::begin_restoring::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+}
+void op::end_restoring::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+}
 
 namespace {
 
@@ -38,6 +48,20 @@ tensor<bool> is_initialized(const any_variable& v, source_place w) {
 }
 operation await_initialized(const any_variable& v, source_place w) {
   return operation(about_variable<op::await_initialized>(v, w));
+}
+
+any_tensor detail::value_generation(const any_variable& v) {
+  return any_tensor(output{about_variable<op::value_generation>(v, here()), 0});
+}
+operation detail::begin_restoring(const any_variable& v) {
+  return operation(about_variable<op::begin_restoring>(v, here()));
+}
+operation detail::end_restoring(const any_variable& v) {
+  return operation(about_variable<op::end_restoring>(v, here()));
+}
+operation detail::initialize_if_empty(const any_variable& v) {
+  const output variable = v.handle();
+  return operation(update<op::initialize>(variable, initial_value(*variable.node), here()).node);
 }
 
 }  // namespace deft

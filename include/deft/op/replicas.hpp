@@ -77,6 +77,26 @@ struct leave_rounds : replica_round {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };
+/// Waits until no round is being applied; none is granted from then on, until resume_rounds or the
+/// end of this session. Not a replica.
+struct pause_rounds : replica_round {
+  static constexpr std::string_view name = "pause_rounds";
+  static constexpr op_traits traits =
+      op_traits::stateful | op_traits::effect | op_traits::no_value | op_traits::waits;
+  void infer(std::span<const tensor_type> in) const;
+};
+struct resume_rounds : replica_round {
+  static constexpr std::string_view name = "resume_rounds";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// Begins the next round without the gradients of this one, whose variables are being restored. Not
+/// a replica.
+struct restart_rounds : replica_round {
+  static constexpr std::string_view name = "restart_rounds";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
 /// Yields int64 (2): how many gradients a round takes now, and how many replicas have not come yet;
 /// and a text, the tasks of the replicas that have left, a line for each.
 struct describe_round : replica_round {

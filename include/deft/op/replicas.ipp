@@ -34,6 +34,9 @@ std::vector<tensor_type> await_replicas::infer(std::span<const tensor_type>) con
   return {{dims{needed}, dtype::int64}, {dims{}, dtype::float64}};
 }
 void end_round::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void pause_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void resume_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void restart_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
   expect_lines(name, in[0]);

@@ -11,6 +11,30 @@ void expect_text(std::string_view op, const tensor_type& t) {
     fail(errc::invalid_argument, "[", op, "] expects a text, uint8(dyn), and got ", t);
 }
 
+/// The types in an attribute, which are to be `names`.
+std::vector<tensor_type> types_of(std::string_view op, const integers& types, std::size_t names) {
+  std::vector<tensor_type> all;
+  for (std::size_t at = 0; at < types.size();) {
+    const auto bad = [&] {
+      fail(errc::invalid_argument, "[", op, "] attribute \"types\" is not sound");
+    };
+    if (types.size() - at < 2) bad();
+    const std::int64_t type = types[at], rank = types[at + 1];
+    at += 2;
+    if (type <= 0 || type >= dtype_count || rank < 0 || rank > max_rank ||
+        types.size() - at < static_cast<std::size_t>(rank))
+      bad();
+    tensor_type t{dims(std::span(types).subspan(at, static_cast<std::size_t>(rank))),
+                  static_cast<dtype>(type)};
+    at += static_cast<std::size_t>(rank);
+    expect_extents(op, t.shape, true);
+    all.push_back(std::move(t));
+  }
+  if (all.size() != names)
+    fail(errc::invalid_argument, "[", op, "] ", names, " names for ", all.size(), " types");
+  return all;
+}
+
 }  // namespace
 
 tensor_type save_tensors::infer(std::span<const tensor_type> in) const {
@@ -23,28 +47,26 @@ tensor_type save_tensors::infer(std::span<const tensor_type> in) const {
   return {dims{}, dtype::int64};
 }
 
-std::vector<tensor_type> restore_tensors::outputs() const {
-  std::vector<tensor_type> all;
-  for (std::size_t at = 0; at < types.size();) {
-    const auto bad = [] {
-      fail(errc::invalid_argument, "[restore_tensors] attribute \"types\" is not sound");
-    };
-    if (types.size() - at < 2) bad();
-    const std::int64_t type = types[at], rank = types[at + 1];
-    at += 2;
-    if (type <= 0 || type >= dtype_count || rank < 0 || rank > max_rank ||
-        types.size() - at < static_cast<std::size_t>(rank))
-      bad();
-    tensor_type t{dims(std::span(types).subspan(at, static_cast<std::size_t>(rank))),
-                  static_cast<dtype>(type)};
-    at += static_cast<std::size_t>(rank);
-    expect_extents(name, t.shape, true);
-    all.push_back(std::move(t));
+integers as_integers(std::span<const tensor_type> types) {
+  integers all;
+  for (const auto& t : types) {
+    all.push_back(static_cast<std::int64_t>(t.type));
+    all.push_back(t.shape.rank());
+    all.insert(all.end(), t.shape.begin(), t.shape.end());
   }
-  if (all.size() != names.size())
-    fail(errc::invalid_argument, "[restore_tensors] ", names.size(), " names for ", all.size(),
-         " types");
   return all;
+}
+
+std::vector<tensor_type> snapshot_variables::outputs() const {
+  auto all = types_of(name, types, variables.size());
+  if (containers.size() != variables.size())
+    fail(errc::invalid_argument, "[snapshot_variables] ", containers.size(), " containers for ",
+         variables.size(), " variables");
+  return all;
+}
+
+std::vector<tensor_type> restore_tensors::outputs() const {
+  return types_of(name, types, names.size());
 }
 
 std::vector<tensor_type> restore_tensors::infer(std::span<const tensor_type> in) const {

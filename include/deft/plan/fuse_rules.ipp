@@ -8,7 +8,7 @@ namespace deft::plan {
 bool fuser::is_joining_update(std::uint32_t u) const {
   const node_def& n = node(u);
   if (n.op->role == op_role::update) return n.op->joins;
-  if (n.op->role != op_role::assign) return false;
+  if (n.op->role != op_role::assign || resource_of(n).only_first) return false;
   const auto [value, port] = n.inputs[0];
   const node_def& x = node(value);
   return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&

@@ -99,6 +99,9 @@ class engine {
   virtual std::vector<device_info> devices() = 0;
   /// Stops a step that has failed, and waits at most until `until` to learn how it ended.
   virtual step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) = 0;
+  /// How many of its steps have drawn random numbers, with session_options.first_step; none if that
+  /// is known to another process only.
+  virtual std::optional<std::uint64_t> draws() const { return {}; }
   /// Cancels the runs under way; later ones throw failed_precondition.
   virtual void close() = 0;
   /// Deletes the variables of a container on all tasks.

@@ -27,6 +27,8 @@ struct checkpoint_index {
   std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
   std::int64_t seconds = 0;     ///< when it was written, since 1970
   std::int64_t generation = 1;  ///< how often a checkpoint of this name was written
+  /// How many steps of the session that saved it had drawn random numbers, if that is known.
+  std::optional<std::uint64_t> draws = {};
   std::map<std::string, saved_tensor> tensors;
 
   /// Its name in its directory: "model-1000".
@@ -36,7 +38,8 @@ struct checkpoint_index {
 
 /// The last directory in which this thread looked for a checkpoint and found none, for messages.
 std::string& folder_without();
-/// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss.
+/// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss,
+/// also for an index that names files which are not its own, in its directory.
 checkpoint_index read_index(const std::string& path);
 
 /// Writes the index of the checkpoint `path`. It is made when the save begins: while it is there,
@@ -52,7 +55,12 @@ class index_writer {
 };
 
 /// The global step in a checkpoint; 0 if it has none.
-std::int64_t saved_step(const std::string& path);
+std::int64_t saved_step(const checkpoint_index& index);
+/// Why a checkpoint cannot be restored: a file is gone, or its header is damaged; else empty.
+std::string why_incomplete(const checkpoint_index& index);
+/// Whether `name` can be that of a checkpoint without its step, or of a tensor, in an index, which
+/// is UTF-8: it is not empty and has no control characters.
+bool is_possible_name(std::string_view name);
 /// Those of a directory in their order; damaged ones are logged and left out.
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
 /// Deletes a checkpoint: its index first, then its files. One that another process is saving again

@@ -7,6 +7,7 @@
 #include <deft/core/file.hpp>
 #include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <filesystem>
@@ -28,53 +29,9 @@ constexpr std::string_view opening = "{\"crc32c\":", before_index = ",\"index\":
   fail(errc::data_loss, "[saver] ", file, ": ", what);
 }
 
-checkpoint_index parse_index(const std::string& path, const std::string& file,
-                             const std::string& text) {
-  const auto middle = text.find(before_index);
-  if (!text.starts_with(opening) || middle == text.npos || !text.ends_with("}\n"))
-    bad_index(file, "it is not the index of a checkpoint");
-  const auto begin = middle + before_index.size();
-  const std::string_view inner(text.data() + begin, text.size() - begin - 2);
-  if (text.substr(opening.size(), middle - opening.size()) != std::to_string(crc32c(inner)))
-    bad_index(file, "its checksum is wrong");
-  try {
-    const json::value parsed = parse_json(inner, "the index");
-    checkpoint_index index;
-    index.path = path;
-    index.base = parsed.at("base").as_string().c_str();
-    index.sequence = parsed.at("sequence").as_int64();
-    index.seconds = parsed.at("seconds").as_int64();
-    index.generation = parsed.at("generation").as_int64();
-    for (const auto& [name, v] : parsed.at("tensors").as_object()) {
-      saved_tensor t;
-      t.file = v.at("file").as_string().c_str();
-      t.name = name;
-      const auto type = v.at("dtype").as_int64();
-      if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
-      t.holds.type = static_cast<dtype>(type);
-      const json::array& shape = v.at("shape").as_array();
-      if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
-      for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
-      if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
-        fail(errc::data_loss, "a shape is not valid");
-      index.tensors.emplace(name, std::move(t));
-    }
-    return index;
-  } catch (const error& e) {
-    bad_index(file, e.message());
-  } catch (const std::exception&) {  // of Boost.JSON
-    bad_index(file, "the index lacks an entry, or has one of another type");
-  }
-}
-
-checkpoint_index index_of_file(const std::string& path) {
-  const safetensors_file file(path);
-  checkpoint_index index;
-  index.path = index.origin = path;
-  for (const auto& [name, e] : file.entries())
-    index.tensors.emplace(
-        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
-  return index;
+std::string text_in(const json::value& v) {
+  const json::string& text = v.as_string();
+  return {text.data(), text.size()};
 }
 
 bool is_number(std::string_view text) {
@@ -90,20 +47,101 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view text, 
                          : std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
-/// The checkpoint "base[-step]" whose file has this name, as tasks name them:
-/// base[-step].generation.job-index.safetensors, or a temporary file for it. Empty for another
-/// file.
-std::string checkpoint_of(std::string_view file, const std::string& base) {
-  file = completed_name(file);
-  if (!file.ends_with(file_ending)) return {};
+/// Whether a checkpoint of this name is one of `base`: "base" or "base-step".
+bool is_of_base(std::string_view name, const std::string& base) {
+  if (name == base) return true;
+  if (!name.starts_with(base) || name.substr(base.size(), 1) != "-") return false;
+  name.remove_prefix(base.size() + 1);
+  if (name.starts_with('-')) name.remove_prefix(1);
+  return is_number(name);
+}
+
+/// The checkpoint whose file has this name, as tasks name them:
+/// checkpoint.generation.job-index.safetensors. Empty for another file.
+std::string_view checkpoint_of(std::string_view file) {
+  if (!file.ends_with(file_ending) || file.find('/') != file.npos) return {};
   file.remove_suffix(file_ending.size());
   const auto [rest, task] = split_last(file, '.');
   const auto [checkpoint, generation] = split_last(rest, '.');
   const auto [job, index] = split_last(task, '-');
-  if (!is_number(generation) || job.empty() || !is_number(index)) return {};
-  const auto [name, step] = split_last(checkpoint, '-');
-  const bool is_of_base = checkpoint == base || (name == base && is_number(step));
-  return is_of_base ? std::string(checkpoint) : std::string();
+  return is_number(generation) && !job.empty() && is_number(index) ? checkpoint
+                                                                   : std::string_view();
+}
+
+/// Refuses what may lead out of the directory of the index, or to files of others: checkpoints are
+/// copied from elsewhere, and what they name is deleted with them.
+void check_own(const checkpoint_index& index, const std::string& file) {
+  const std::string name = index.name();
+  if (!is_possible_name(index.base) || index.base.find('/') != index.base.npos ||
+      !is_of_base(name, index.base))
+    bad_index(file,
+              str("it is the index of \"", printable(index.base), "\", not of \"", name, "\""));
+  for (const auto& [tensor, t] : index.tensors)
+    if (!is_possible_name(t.file) || checkpoint_of(t.file) != name)
+      bad_index(file, str("its file \"", printable(t.file), "\" is not one of this checkpoint"));
+}
+
+std::int64_t count_of(const json::value& v) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;  // there is a next one
+  const std::int64_t n = v.as_int64();
+  if (n < 0 || n > most) fail(errc::data_loss, "a number is not valid");
+  return n;
+}
+
+saved_tensor entry_of(std::string_view name, const json::value& v) {
+  saved_tensor t;
+  t.file = text_in(v.at("file"));
+  t.name = name;
+  const auto type = v.at("dtype").as_int64();
+  if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
+  t.holds.type = static_cast<dtype>(type);
+  const json::array& shape = v.at("shape").as_array();
+  if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
+  for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
+  if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
+    fail(errc::data_loss, "a shape is not valid");
+  return t;
+}
+
+checkpoint_index parse_index(const std::string& path, const std::string& file,
+                             const std::string& text) {
+  const auto middle = text.find(before_index);
+  if (!text.starts_with(opening) || middle == text.npos || !text.ends_with("}\n"))
+    bad_index(file, "it is not the index of a checkpoint");
+  const auto begin = middle + before_index.size();
+  const std::string_view inner(text.data() + begin, text.size() - begin - 2);
+  if (text.substr(opening.size(), middle - opening.size()) != std::to_string(crc32c(inner)))
+    bad_index(file, "its checksum is wrong");
+  checkpoint_index index;
+  try {
+    const json::value parsed = parse_json(inner, "the index");
+    const json::object& o = parsed.as_object();
+    index.path = path;
+    index.base = text_in(o.at("base"));
+    index.sequence = count_of(o.at("sequence"));
+    index.seconds = o.at("seconds").as_int64();
+    index.generation = count_of(o.at("generation"));
+    if (const json::value* v = o.if_contains("draws"))
+      index.draws = static_cast<std::uint64_t>(count_of(*v));
+    for (const auto& [name, v] : o.at("tensors").as_object())
+      index.tensors.emplace(name, entry_of({name.data(), name.size()}, v));
+  } catch (const error& e) {
+    bad_index(file, e.message());
+  } catch (const std::exception&) {  // of Boost.JSON
+    bad_index(file, "the index lacks an entry, or has one of another type");
+  }
+  check_own(index, file);
+  return index;
+}
+
+checkpoint_index index_of_file(const std::string& path) {
+  const safetensors_file file(path);
+  checkpoint_index index;
+  index.path = index.origin = path;
+  for (const auto& [name, e] : file.entries())
+    index.tensors.emplace(
+        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
+  return index;
 }
 
 void remove_file(const std::filesystem::path& file) {
@@ -113,6 +151,11 @@ void remove_file(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+bool is_possible_name(std::string_view name) {
+  return !name.empty() && is_utf8(name) &&
+         std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' '; });
+}
 
 std::string checkpoint_index::name() const { return split_path(path).second; }
 std::vector<std::string> checkpoint_index::files() const {
@@ -147,12 +190,28 @@ checkpoint_index read_index(const std::string& path) {
   return index;
 }
 
-std::int64_t saved_step(const std::string& path) {
-  const checkpoint_index index = read_index(path);
+std::int64_t saved_step(const checkpoint_index& index) {
   const auto step = index.tensors.find("global_step");
-  if (step == index.tensors.end() || step->second.holds.type != dtype::int64) return 0;
+  if (step == index.tensors.end() || step->second.holds.type != dtype::int64 ||
+      step->second.holds.shape.rank() != 0)
+    return 0;
   const auto file = std::filesystem::path(split_path(index.origin).first) / step->second.file;
   return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
+}
+
+std::string why_incomplete(const checkpoint_index& index) {
+  const std::filesystem::path directory = split_path(index.origin).first;
+  try {
+    for (const auto& f : index.files()) {
+      const safetensors_file file((directory / f).string());
+      for (const auto& [name, t] : index.tensors)
+        if (t.file == f && !file.entries().contains(t.name))
+          return str((directory / f).string(), " lacks \"", printable(name), "\"");
+    }
+    return {};
+  } catch (const error& e) {
+    return e.message();
+  }
 }
 
 index_writer::index_writer(const std::string& path)
@@ -165,11 +224,12 @@ void index_writer::write(const checkpoint_index& index) {
     tensors[name] = {{"file", t.file},
                      {"dtype", static_cast<std::int64_t>(t.holds.type)},
                      {"shape", json::array(t.holds.shape.begin(), t.holds.shape.end())}};
-  const json::value inner = {{"base", index.base},
-                             {"sequence", index.sequence},
-                             {"seconds", index.seconds},
-                             {"generation", index.generation},
-                             {"tensors", std::move(tensors)}};
+  json::object inner = {{"base", index.base},
+                        {"sequence", index.sequence},
+                        {"seconds", index.seconds},
+                        {"generation", index.generation}};
+  if (index.draws) inner["draws"] = static_cast<std::int64_t>(*index.draws);
+  inner["tensors"] = std::move(tensors);
   const std::string text = json::serialize(inner);
   const std::string whole = str(opening, crc32c(text), before_index, text, "}\n");
   file_.write(0, whole.data(), whole.size());
@@ -185,8 +245,10 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
   for (const auto& entry : entries) {
     const std::string file = entry.path().string();
     if (!file.ends_with(index_ending)) continue;
+    const std::string path = file.substr(0, file.size() - index_ending.size());
+    if (path.ends_with(file_ending)) continue;  // of a model in several files, by others
     try {
-      checkpoint_index index = read_index(file.substr(0, file.size() - index_ending.size()));
+      checkpoint_index index = read_index(path);
       // A link of another name is not a checkpoint of its own, whose files could be deleted.
       if (split_path(index.origin).second == index.name()) all.push_back(std::move(index));
     } catch (const error& damaged) {
@@ -214,14 +276,15 @@ void delete_leftovers(const std::string& directory, const std::string& base,
   std::error_code e;
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
+    if (entry.is_directory(e)) continue;
     const std::string name = entry.path().filename().string();
     if (completed_name(name) != name && completed_name(name).ends_with(index_ending)) {
       left.push_back(name);
       continue;
     }
-    const std::string checkpoint = checkpoint_of(name, base);
+    const std::string checkpoint(checkpoint_of(completed_name(name)));
     // The index of a save that another process has begun is being written until its end.
-    if (checkpoint.empty() || used.contains(name) ||
+    if (!is_of_base(checkpoint, base) || used.contains(name) ||
         is_being_written(directory, str(checkpoint, index_ending)))
       continue;
     // The files of an index that is damaged may still be wanted.

@@ -13,6 +13,7 @@
 
 namespace deft {
 
+class monitored_session;
 class session;
 class task;
 
@@ -37,13 +38,18 @@ class run_context {
   bool stop_requested() const { return stop_.stop_requested(); }
   /// For what waits while a run is under way.
   std::stop_token stop_token() const { return stop_.get_token(); }
+  /// For after_run of hooks that have asked for it: the graph's global step after the run, as the
+  /// run's own update left it, or a later one.
+  std::int64_t global_step() const { return global_step_; }
 
  private:
+  friend class monitored_session;
   const task& self_;
   deft::session& session_;
   source_place place_;
   std::stop_source stop_;
   std::atomic<bool> given_up_{false};
+  std::atomic<std::int64_t> global_step_{0};
 };
 
 /// What a hook adds to a run.
@@ -51,6 +57,8 @@ struct run_arguments {
   std::vector<any_tensor> fetches = {};
   /// Two hooks, or a hook and the program, must not feed the same tensor.
   std::vector<feed_value> feeds = {};
+  /// Asks for run_context::global_step(). The run throws failed_precondition if the graph has none.
+  bool global_step = false;
   /// The largest one counts, and that of the run itself, or of the session; 0: no wish.
   std::chrono::nanoseconds timeout{0};
   /// Receives the trace of the run; several hooks may ask for one. Must live until the run ends.
@@ -78,8 +86,9 @@ class hook {
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }
-  /// Once, when the session ends in order: not where an exception ends it. What it throws is
-  /// logged.
+  /// Once, when the session ends in order: not where an exception ends it. An error that says that
+  /// a task was lost is recovered from, and it is called again. What else it throws is thrown by
+  /// monitored_session::close(), or fails the task: see its destructor.
   virtual void end(run_context& context) { static_cast<void>(context); }
 };
 using hook_ref = std::shared_ptr<hook>;

@@ -25,13 +25,10 @@ class stop_at_step_hook final : public hook {
     if (last_ == 0) last_ = now + limit_.num_steps;
     if (now >= last_) context.request_stop();  // as where a job that has ended is started again
   }
-  run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
-  void after_run(run_context& context, std::span<const any_array> values) override {
-    // The value is that from before this run's own update, if the run had one.
-    const std::int64_t step = values[0].item<std::int64_t>();
-    warn_if_not_counted(step);
-    if (step + 1 < last_) return;
-    if (step_now(context) >= last_) context.request_stop();
+  run_arguments before_run(run_context&) override { return {.global_step = true}; }
+  void after_run(run_context& context, std::span<const any_array>) override {
+    warn_if_not_counted(context.global_step());
+    if (context.global_step() >= last_) context.request_stop();
   }
 
  private:

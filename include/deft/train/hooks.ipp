@@ -18,28 +18,24 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Fetches the global step with every run.
+/// Learns the global step of every run.
 class stepping_hook : public hook {
  public:
   stepping_hook(std::string_view name, std::int64_t every) : name_(name), every_(every) {}
   void begin() override {
     if (every_ < 0) fail(errc::invalid_argument, "[", name_, "] expects a number of steps");
-    step_ = any_tensor(detail::expect_global_step(name_));
+    step_.emplace(any_tensor(detail::expect_global_step(name_)).handle().node);
   }
-  run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
+  run_arguments before_run(run_context&) override { return {.global_step = true}; }
 
  protected:
   std::int64_t step_now(run_context& context) {
-    return context.session().run(step_, context.place()).item<std::int64_t>();
-  }
-  /// After a run that may have counted one step: its value is that from before the run.
-  static std::int64_t reached(std::span<const any_array> values) {
-    return values[0].item<std::int64_t>() + 1;
+    return context.session().run(any_tensor(step_->handle()), context.place()).item<std::int64_t>();
   }
 
   std::string_view name_;
   std::int64_t every_;
-  any_tensor step_;
+  std::optional<any_variable> step_;
 };
 
 class checkpoint_hook final : public stepping_hook {
@@ -62,9 +58,12 @@ class checkpoint_hook final : public stepping_hook {
     else
       save(context);
   }
-  void after_run(run_context& context, std::span<const any_array> values) override {
+  run_arguments before_run(run_context& context) override {
+    return {.global_step = context.self().is_chief()};
+  }
+  void after_run(run_context& context, std::span<const any_array>) override {
     if (!context.self().is_chief()) return;
-    const bool enough = every_ > 0 && reached(values) - saved_ >= every_;
+    const bool enough = every_ > 0 && context.global_step() - saved_ >= every_;
     const bool long_ago = policy_.interval.count() > 0 && clock::now() - when_ >= policy_.interval;
     if (enough || long_ago) save(context);
   }
@@ -78,8 +77,9 @@ class checkpoint_hook final : public stepping_hook {
     const std::int64_t step = step_now(context);
     when_ = clock::now();
     if (step == saved_) return;
-    logging::info("saved ", saver_->save(context.session(), path_, step, context.place()));
-    saved_ = step;
+    const std::string path = saver_->save(context.session(), path_, *step_, context.place());
+    logging::info("saved ", path);
+    saved_ = std::stoll(path.substr(path_.size() + 1));  // others may have trained meanwhile
   }
 
   std::string path_;
@@ -95,18 +95,18 @@ class log_hook final : public stepping_hook {
       : stepping_hook("log_tensors", every), tensors_(std::move(tensors)), due_(every) {}
   void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
-    run_arguments a{.fetches = {step_}};
+    run_arguments a{.global_step = true};
     if (due_.next())
       for (const auto& [name, t] : tensors_) a.fetches.push_back(t);
     return a;
   }
-  void after_run(run_context&, std::span<const any_array> values) override {
-    const std::int64_t step = reached(values);
-    const bool fetched = values.size() > 1;
+  void after_run(run_context& context, std::span<const any_array> values) override {
+    const std::int64_t step = context.global_step();
+    const bool fetched = due_.next();
     if (fetched) {
       std::string text = str("step ", step);
       for (std::size_t i = 0; i < tensors_.size(); ++i)
-        text += str(i ? ", " : ": ", tensors_[i].first, " = ", values[i + 1]);
+        text += str(i ? ", " : ": ", tensors_[i].first, " = ", values[i]);
       logging::info(text);
     }
     due_.ran(step, fetched);
@@ -121,8 +121,8 @@ class counting_hook final : public stepping_hook {
  public:
   explicit counting_hook(std::int64_t every) : stepping_hook("count_steps", every) {}
   void after_create(run_context& context) override { restart(step_now(context)); }
-  void after_run(run_context&, std::span<const any_array> values) override {
-    const std::int64_t step = reached(values);
+  void after_run(run_context& context, std::span<const any_array>) override {
+    const std::int64_t step = context.global_step();
     if (step - from_ < every_) return;
     const double seconds = std::chrono::duration<double>(clock::now() - since_).count();
     logging::info("step ", step, ": ",
@@ -152,10 +152,10 @@ class tracing_hook final : public stepping_hook {
   }
   void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
-    return {.fetches = {step_}, .trace = due_.next() ? &trace_ : nullptr};
+    return {.global_step = true, .trace = due_.next() ? &trace_ : nullptr};
   }
-  void after_run(run_context& context, std::span<const any_array> values) override {
-    const std::int64_t step = reached(values);
+  void after_run(run_context& context, std::span<const any_array>) override {
+    const std::int64_t step = context.global_step();
     const bool traced = due_.next();
     if (traced) {
       const task& self = context.self();

@@ -8,6 +8,7 @@
 #include <deft/train/saver.hpp>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -36,13 +37,21 @@ struct monitored_options {
 ///
 /// At the start the chief restores the newest checkpoint, or initializes all variables, unless all
 /// have values already, as when only the chief was restarted. A worker initializes the variables
-/// that live on its own task and waits until the others have values.
+/// that live on its own task, if the chief does not restore them, and waits until all have values.
 ///
 /// When a task is lost, runs wait until it is back and are repeated; the session logs the loss
-/// once. If variables were lost, the chief first restores or initializes all of them anew.
+/// once, and how training goes on. If variables were lost, the chief first restores or initializes
+/// all of them anew, and no step of any worker comes between: a step that meets a variable that is
+/// being restored waits and is repeated, as if a task had been lost.
 /// Otherwise a run that has updated variables is not repeated: what it fetches is computed again,
 /// without its updates; if it has made only some of them, as when the task was lost that others
-/// waited for, the rest is left out, which is logged.
+/// waited for, the rest is left out, which is logged. If it fetches what only the update itself
+/// yields, such as `assign(…).value()`, it throws data_loss: the step was applied, but that value
+/// was lost.
+///
+/// In a task of a cluster random numbers go on beyond those that were drawn: where the session was,
+/// or, in a process that was started again, far from where it can have been. A single process that
+/// goes on from a checkpoint draws what it would have drawn without the interruption.
 ///
 /// Hooks run around every step. Ctrl-C and SIGTERM ask the session to stop, as request_stop does;
 /// a second signal ends the process.
@@ -51,10 +60,15 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
   explicit monitored_session(task& self, monitored_options options = {}, source_place w = here());
-  /// Calls the hooks' end, unless an exception ends the session's block. As in TensorFlow, so that
-  /// no hook saves a broken state.
+  /// As close(), unless an exception ends the session's block: as in TensorFlow, so that no hook
+  /// saves a broken state. What close() would throw is logged as an error, and task_main returns 1.
   ~monitored_session();
   monitored_session(const monitored_session&) = delete;
+
+  /// Ends training in order: calls every hook's end, one of which saves the last checkpoint. Throws
+  /// the first error among theirs, when all were called. Later runs throw failed_precondition;
+  /// session() can still be used.
+  void close();
 
   // run() as a session has it; hooks also receive the values that they fetch.
 
@@ -71,16 +85,22 @@ class monitored_session : public detail::run_forms<monitored_session> {
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options,
                            source_place w);
+  /// Calls a hook's end, again after a recovery.
+  void end(hook& h);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
-  /// Those of the numbered variables that have no value.
-  std::vector<any_variable> without_values(const std::vector<std::size_t>& which,
-                                           std::chrono::steady_clock::time_point until);
+  /// The variables that have no value.
+  std::vector<any_variable> without_values(std::chrono::steady_clock::time_point until);
   /// Gives variables their values, or waits until they have them. `lost`: some were, though a task
   /// that has restarted may have given them first values again.
   void give_values(std::chrono::steady_clock::time_point until, bool lost);
-  /// Waits until the numbered variables have values, which the chief gives them.
-  void await_values(const std::vector<std::size_t>& which,
-                    std::chrono::steady_clock::time_point until);
+  /// As the chief: restores or initializes all variables.
+  void give_all(std::chrono::steady_clock::time_point until);
+  /// Waits until all variables have values, those of one restoration.
+  void await_values(std::chrono::steady_clock::time_point until);
+  /// Of each variable, what changes when it is restored; 0 while it has no value.
+  std::vector<std::int64_t> generations(std::chrono::steady_clock::time_point until);
+  /// What to fetch with a run for the global step after it.
+  output step_after(std::span<const output> fetches, std::span<const output> fed);
   void make_ready(std::chrono::steady_clock::time_point until);
   /// After a run failed with `why`, which is being handled, makes a new session, once all variables
   /// have values. Returns whether the run, now that or before (`updated`), has changed them; `step`
@@ -101,7 +121,15 @@ class monitored_session : public detail::run_forms<monitored_session> {
   monitored_options options_;
   deft::graph graph_;
   std::vector<any_variable> variables_;  ///< of the graph
-  std::vector<any_tensor> have_values_;  ///< of each variable, whether it has one
+  std::vector<any_tensor> generations_;  ///< of each variable
+  std::vector<std::int64_t> seen_;       ///< the generations when the session was made ready
+  std::string given_;                    ///< how variables got their values, for the log
+  std::int64_t began_at_ = -1;           ///< global step when it was made ready; -1: unknown
+  std::mutex steps_guard_;
+  std::vector<std::pair<std::vector<output>, output>> steps_after_;  ///< of the last requests
+  bool ready_ = false;  ///< once random numbers are where they are to go on
+  bool closed_ = false;
+  std::size_t ended_ = 0;  ///< of the hooks
   deft::session session_;
   run_context context_{self_, session_, place_};
   std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks

@@ -3,16 +3,20 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/op/global_step.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/initialized.hpp>
+#include <deft/op/replicas.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <deft/train/round_nodes.ipp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
+#include <unordered_set>
 
 namespace deft {
 namespace {
@@ -50,14 +54,50 @@ std::string newest_checkpoint(const monitored_options& o) {
                                   : latest_checkpoint(o.checkpoint_dir, checkpoint_name);
 }
 
-/// The options of the first session. Random numbers go on at the step where the checkpoint was
-/// saved: a session in a single process has its variables to itself, and is not made anew.
+/// The options of the first session. Random numbers go on where the session was that saved the
+/// checkpoint: one in a single process has its variables to itself, and is not made anew.
 session_options first_options(const task& self, const monitored_options& given) {
   session_options o = given.session;
   if (self.distributed() || o.first_step != 0) return o;
   const std::string saved = newest_checkpoint(given);
-  if (!saved.empty()) o.first_step = static_cast<std::uint64_t>(detail::saved_step(saved));
+  if (saved.empty()) return o;
+  const detail::checkpoint_index index = detail::read_index(saved);
+  o.first_step = index.draws.value_or(static_cast<std::uint64_t>(detail::saved_step(index)));
   return o;
+}
+
+/// A number of drawing steps that no session can have made until the global step was `step`, unless
+/// it has drawn in more than a million steps for each of those.
+std::uint64_t beyond_draws(std::int64_t step) {
+  constexpr std::int64_t most = std::int64_t{1} << 43;
+  return static_cast<std::uint64_t>(std::clamp<std::int64_t>(step, 0, most)) << 20;
+}
+
+/// What counts the global step in a run: its updates, or the end of a synchronous round.
+std::vector<node_ref> counting_nodes(std::span<const output> fetches, std::span<const output> fed,
+                                     const output& counted) {
+  const resource_key key = counted.node->def->resources(counted.node->attributes).front().key;
+  const auto counts = [&](const node& n) {
+    if (n.def == &record_of<op::arrive_at_round>) return true;
+    if (n.def->role != op_role::assign && n.def->role != op_role::update) return false;
+    return std::ranges::any_of(n.def->resources(n.attributes),
+                               [&](const resource_ref& r) { return r.key == key; });
+  };
+  std::vector<node_ref> found, left;
+  std::unordered_set<const node*> seen;
+  const auto visit = [&](const output& o) {
+    if (std::ranges::find(fed, o) == fed.end() && seen.insert(o.node.get()).second)
+      left.push_back(o.node);
+  };
+  for (const output& f : fetches) visit(f);
+  while (!left.empty()) {
+    const node_ref n = std::move(left.back());
+    left.pop_back();
+    if (counts(*n)) found.push_back(n);
+    for (const auto& i : n->inputs()) visit({node_ref(i.node), i.port});
+    for (const auto& c : n->controls()) visit({node_ref(c), run_only});
+  }
+  return found;
 }
 
 }  // namespace
@@ -84,7 +124,7 @@ monitored_session::monitored_session(task& self, monitored_options options, sour
     const scope outside{scope_ref()};  // the caller's devices and control dependencies
     for (const auto& v : graph_.variables()) {
       variables_.emplace_back(v);
-      have_values_.push_back(is_initialized(variables_.back()));
+      generations_.push_back(detail::value_generation(variables_.back()));
     }
   }
   on_signal_ = self.when_asked_to_stop([this] {
@@ -103,15 +143,38 @@ monitored_session::monitored_session(task& self, monitored_options options, sour
   }
 }
 
+void monitored_session::close() {
+  if (std::exchange(closed_, true)) return;
+  std::exception_ptr first;
+  for (; ended_ < options_.hooks.size(); ++ended_) try {
+      end(*options_.hooks[ended_]);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
+}
+
+void monitored_session::end(hook& h) {
+  constexpr int most = 3;
+  for (int attempt = 1;; ++attempt) try {
+      return h.end(context_);
+    } catch (const error& e) {
+      if (attempt == most) throw;
+      recover(e, 0, true);
+    }
+}
+
 monitored_session::~monitored_session() {
-  if (std::uncaught_exceptions() <= exceptions_)
-    for (auto& h : options_.hooks) try {
-        h->end(context_);
-      } catch (const std::exception& e) {
-        logging::warning("a hook's end failed: ", e.what());
-      } catch (...) {
-        logging::warning("a hook's end failed with an exception that is not a std::exception");
-      }
+  if (std::uncaught_exceptions() <= exceptions_) try {
+      close();
+    } catch (const std::exception& e) {
+      logging::log(logging::level::error, "a hook's end failed: ", e.what());
+      self_.note_failure();
+    } catch (...) {
+      logging::log(logging::level::error,
+                   "a hook's end failed with an exception that is not a std::exception");
+      self_.note_failure();
+    }
   options_.hooks.clear();  // before the session that they use
 }
 
@@ -121,52 +184,74 @@ run_options monitored_session::while_starting(std::chrono::steady_clock::time_po
           .cancel = asked_to_stop_.get_token()};
 }
 
+std::vector<std::int64_t> monitored_session::generations(
+    std::chrono::steady_clock::time_point until) {
+  std::vector<std::int64_t> all;
+  if (generations_.empty()) return all;
+  for (const any_array& g : session_.run(while_starting(until), generations_, place_))
+    all.push_back(g.item<std::int64_t>());
+  return all;
+}
+
 std::vector<any_variable> monitored_session::without_values(
-    const std::vector<std::size_t>& which, std::chrono::steady_clock::time_point until) {
-  std::vector<any_tensor> asked;
-  for (const std::size_t i : which) asked.push_back(have_values_[i]);
+    std::chrono::steady_clock::time_point until) {
+  const std::vector<std::int64_t> now = generations(until);
   std::vector<any_variable> none;
-  if (asked.empty()) return none;
-  const std::vector<any_array> found = session_.run(while_starting(until), asked, place_);
-  for (std::size_t i = 0; i < which.size(); ++i)
-    if (!found[i].item<bool>()) none.push_back(variables_[which[i]]);
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (!now[i]) none.push_back(variables_[i]);
   return none;
 }
 
 void monitored_session::give_values(std::chrono::steady_clock::time_point until, bool lost) {
-  std::vector<std::size_t> all, own, others;
-  for (std::size_t i = 0; i < variables_.size(); ++i) all.push_back(i);
-  if (all.empty()) return;
+  if (variables_.empty()) return;
+  // Also waits for the tasks, which devices_of would without an end.
+  const std::vector<any_variable> none = without_values(until);
   if (self_.is_chief()) {
-    if (without_values(all, until).empty() && !lost) return;
-    const std::string saved = newest_checkpoint(options_);
-    auto in_graph = as_default(graph_);
-    if (saved.empty()) {
-      session_.run(while_starting(until), initialize_all(place_), place_);
-    } else {
-      saver().restore(session_, saved, {}, place_);
-      logging::info("restored ", saved);
-    }
+    if (!none.empty() || lost) give_all(until);
     return;
   }
-  without_values(all, until);  // waits for the tasks, which devices_of would without an end
   // The chief gives values to what several workers share; what lives here is this worker's own.
   std::vector<output> reads;
-  for (const auto& v : variables_) reads.push_back(v.handle());
-  const auto devices = session_.impl().devices_of(reads);
-  const device_name here = parse_device(self_.device()).task_name();
-  for (const std::size_t i : all) (devices[i]->task_name() == here ? own : others).push_back(i);
+  for (const auto& v : none) reads.push_back(v.handle());
   std::vector<operation> steps;
-  for (const auto& v : without_values(own, until)) steps.push_back(v.initializer());
+  if (!reads.empty()) {
+    const auto devices = session_.impl().devices_of(reads);
+    const device_name here = parse_device(self_.device()).task_name();
+    for (std::size_t i = 0; i < none.size(); ++i)
+      if (devices[i]->task_name() == here) steps.push_back(detail::initialize_if_empty(none[i]));
+  }
   if (!steps.empty()) session_.run(while_starting(until), group(steps), place_);
-  await_values(others, until);
+  await_values(until);
 }
 
-void monitored_session::await_values(const std::vector<std::size_t>& which,
-                                     std::chrono::steady_clock::time_point until) {
+void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
+  const std::string saved = newest_checkpoint(options_);
+  auto in_graph = as_default(graph_);
+  std::vector<operation> begin, end;
+  if (self_.distributed())
+    for (const auto& v : variables_) {
+      begin.push_back(detail::begin_restoring(v));
+      end.push_back(detail::end_restoring(v));
+    }
+  // Gradients of the values that are taken away count no more.
+  const std::vector<node_ref> rounds = at_rounds<op::restart_rounds>(graph_);
+  // A state that is restored in part is seen as such, by the next chief, too: values count when all
+  // are there.
+  if (!begin.empty()) session_.run(while_starting(until), group(begin), place_);
+  if (!rounds.empty())
+    session_.run(while_starting(until), detail::make_group(rounds, place_), place_);
+  if (saved.empty())
+    session_.run(while_starting(until), initialize_all(place_), place_);
+  else
+    saver().restore(session_, saved, {}, place_);
+  if (!end.empty()) session_.run(while_starting(until), group(end), place_);
+  given_ = saved.empty() ? "the variables were initialized anew" : str("restored ", saved);
+  logging::info(given_);
+}
+
+void monitored_session::await_values(std::chrono::steady_clock::time_point until) {
   std::vector<operation> steps;
-  for (const std::size_t i : which) steps.push_back(await_initialized(variables_[i]));
-  if (steps.empty()) return;
+  for (const auto& v : variables_) steps.push_back(await_initialized(v));
   // Before the run itself is called long.
   const auto long_time =
       std::min<std::chrono::nanoseconds>(std::chrono::seconds(9), options_.start_timeout / 4);
@@ -174,7 +259,9 @@ void monitored_session::await_values(const std::vector<std::size_t>& which,
   for (bool said = false;;) try {
       session_.run(while_starting(std::min(until, std::chrono::steady_clock::now() + long_time)),
                    await, place_);
-      return;
+      // A restoration may be under way, on some tasks: it is not if nothing changes.
+      const std::vector<std::int64_t> now = generations(until);
+      if (std::ranges::count(now, 0) == 0 && generations(until) == now) return;
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
@@ -192,25 +279,28 @@ void monitored_session::await_values(const std::vector<std::size_t>& which,
 void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
   const scope outside{scope_ref()};  // the caller's devices and control dependencies
   give_values(until, false);
-  // Random numbers go on where the steps that are counted ended.
+  seen_ = generations(until);
   if (const node_ref counted = graph_.find_variable("global_step");
-      counted && self_.distributed() && options_.session.first_step == 0) {
+      counted && self_.distributed()) {
     const any_array step =
         session_.run(while_starting(until), any_tensor(output{counted, 0}), place_);
+    began_at_ = step.item<std::int64_t>();
+    // Random numbers go on beyond those that an earlier process of this task may have drawn.
     session_options o = session_.options();
-    o.first_step = static_cast<std::uint64_t>(step.item<std::int64_t>());
-    if (o.first_step != session_.options().first_step) session_ = deft::session(self_, o);
+    if (!ready_ && options_.session.first_step == 0) o.first_step = beyond_draws(began_at_);
+    if (o.first_step > session_.options().first_step) session_ = deft::session(self_, o);
   }
-  for (auto& h : options_.hooks) h->after_create(context_);
+  ready_ = true;
+  for (std::size_t i = ended_; i < options_.hooks.size(); ++i)
+    options_.hooks[i]->after_create(context_);
 }
 
 bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point until) {
-  if (have_values_.empty()) return true;
+  if (generations_.empty()) return true;
   const auto begin = std::chrono::steady_clock::now();
   for (int attempt = 1;; ++attempt) try {
-      const std::vector<any_array> found =
-          session_.run(while_starting(until), have_values_, place_);
-      return std::ranges::all_of(found, [](const any_array& v) { return v.item<bool>(); });
+      const std::vector<std::int64_t> now = generations(until);
+      return now == seen_ && std::ranges::count(now, 0) == 0;
     } catch (const error& e) {
       if (e.code() == errc::aborted) return false;  // a task has restarted
       const auto now = std::chrono::steady_clock::now();
@@ -225,6 +315,7 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
   logging::warning(why.what(), "; recovering");
   const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
   try {
+    given_.clear();
     const bool lost = !has_kept_values(until);
     if (lost) {
       updated = false;  // they get other values
@@ -236,7 +327,11 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
       updated |= fate != step_fate::unchanged;
     }
     make_anew(until, lost);
-    logging::warning(self_.device(), " has recovered");
+    if (given_.empty())
+      given_ = lost ? "the chief has restored or initialized the variables"
+                    : "the variables have kept their values";
+    logging::warning(self_.device(), " has recovered: ", given_,
+                     began_at_ < 0 ? "" : str("; training goes on at global step ", began_at_));
     return updated;
   } catch (const error& e) {
     throw error(why.code(),
@@ -248,7 +343,9 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
 void monitored_session::make_anew(std::chrono::steady_clock::time_point until, bool lost) {
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
-      session_ = deft::session(self_, session_.options());
+      session_options o = session_.options();  // with the same stream, which goes on
+      o.first_step = session_.impl().on().draws().value_or(o.first_step);
+      session_ = deft::session(self_, o);
       if (lost) {
         const scope outside{scope_ref()};
         give_values(until, true);
@@ -288,10 +385,27 @@ step_results monitored_session::compute_again(std::span<const output> fetches,
   return step_results(std::move(all));
 }
 
+output monitored_session::step_after(std::span<const output> fetches, std::span<const output> fed) {
+  constexpr std::size_t most_kept = 8;
+  auto in_graph = as_default(graph_);
+  const output counted = any_tensor(detail::expect_global_step("monitored_session")).handle();
+  std::vector<output> key(fetches.begin(), fetches.end());
+  key.insert(key.end(), fed.begin(), fed.end());
+  const std::lock_guard lock(steps_guard_);
+  const auto known = std::ranges::find(steps_after_, key, [](auto& s) { return s.first; });
+  if (known != steps_after_.end()) return known->second;
+  const scope outside{scope_ref()};
+  const control_scope after(counting_nodes(fetches, fed, counted));
+  const output step = detail::read_variable(counted, place_);
+  if (steps_after_.size() == most_kept) steps_after_.erase(steps_after_.begin());
+  return steps_after_.emplace_back(std::move(key), step).second;
+}
+
 step_results monitored_session::run_request(std::span<const output> fetches,
                                             std::span<const output> targets,
                                             std::span<const feed_ref> feeds,
                                             const run_options& options, source_place w) {
+  if (closed_) fail(errc::failed_precondition, "[monitored_session] it was closed");
   std::optional<step_results> results;
   std::vector<run_arguments> added;  // by each hook
   bool updated = false;              // the variables
@@ -306,19 +420,24 @@ step_results monitored_session::run_request(std::span<const output> fetches,
       o.step = &step;
       if (!o.timeout.count()) o.timeout = session_.options().timeout;
       added.clear();
+      bool counted = false;
       for (const auto& h : options_.hooks) {
         const run_arguments& a = added.emplace_back(h->before_run(context_));
         for (const auto& t : a.fetches) all.push_back(t.handle());
         for (const auto& f : a.feeds) fed.push_back(f.target()), values.push_back(f.value());
         o.timeout = std::max(o.timeout, a.timeout);
         if (a.trace && !o.trace) o.trace = a.trace;
+        counted |= a.global_step;
       }
+      // Computed again, the updates have been made.
+      if (counted) all.push_back(step_after(updated ? std::span<const output>() : all, fed));
       results.emplace(updated ? compute_again(all, fed, values, o, w)
                               : session_.run_request(all, fed, values, o, w));
       for (const auto& a : added) {
         if (a.trace && a.trace != o.trace) *a.trace = *o.trace;
         if (a.graph) *a.graph = session_.describe_request(all, fed).placed;
       }
+      if (counted) context_.global_step_ = results->peek(all.size() - 1).item<std::int64_t>();
     } catch (const error& e) {
       if (attempt == most_attempts) throw;
       updated = recover(e, step, updated);

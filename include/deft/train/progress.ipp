@@ -21,13 +21,15 @@ class progress_hook final : public hook {
   progress_hook(any_tensor loss, std::int64_t last, std::int64_t batch)
       : loss_(std::move(loss)), last_(last), batch_(batch), terminal_(isatty(STDOUT_FILENO)) {}
 
-  void begin() override { step_ = any_tensor(detail::expect_global_step("show_progress")); }
-  run_arguments before_run(run_context&) override { return {.fetches = {loss_, step_}}; }
+  void begin() override { detail::expect_global_step("show_progress"); }
+  run_arguments before_run(run_context&) override {
+    return {.fetches = {loss_}, .global_step = true};
+  }
 
   void after_run(run_context& context, std::span<const any_array> values) override {
     loss_value_ = visit_dtype(values[0].type(),
                               [&]<class T>() { return static_cast<double>(values[0].item<T>()); });
-    step_value_ = values[1].item<std::int64_t>() + 1;
+    step_value_ = context.global_step();
     ++runs_;
     auto now = clock::now();
     if (runs_ == 1) began_ = now;
@@ -68,7 +70,7 @@ class progress_hook final : public hook {
     std::fflush(stdout);
   }
 
-  any_tensor loss_, step_;
+  any_tensor loss_;
   std::int64_t last_, batch_;
   bool terminal_, ended_ = false;
   std::int64_t runs_ = 0, step_value_ = 0;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <deft/core/log.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/group.hpp>
@@ -10,7 +11,8 @@
 #include <deft/op/save.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
-#include <deft/train/saver.hpp>
+#include <deft/train/round_nodes.ipp>
+#include <deft/train/saver_names.ipp>
 #include <filesystem>
 #include <set>
 
@@ -22,11 +24,10 @@ struct saver::saving {
   std::vector<std::string> tasks;  ///< their first processors
   placeholder<std::uint8_t, dyn> path{"save/path"};
   operation save;
+  std::optional<operation> resume;  ///< rounds of synchronous training, after a failure
 };
 
 namespace {
-
-using named_variables = std::map<std::string, any_variable>;
 
 /// The variables of each task, by the name of its first processor.
 std::map<std::string, named_variables> by_processor(session& s, const named_variables& variables) {
@@ -64,41 +65,9 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 8;
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += str(i ? ", " : "", "\"", names[i], "\"");
-  if (names.size() > most) text += str(" and ", names.size() - most, " more");
-  return text;
-}
-
-bool has_control_characters(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' '; });
-}
-
-/// Adds the variables that were given to those that were named.
-saver_options with_names(saver_options o) {
-  for (const auto& v : o.variables)
-    if (!o.named.emplace(v.name(), v).second)
-      fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
-  o.variables.clear();
-  for (const auto& [name, v] : o.named)
-    if (name.empty() || has_control_characters(name) || !is_utf8(name))
-      fail(errc::invalid_argument, "[saver] \"", printable(name),
-           "\" cannot be the name of a tensor in a file");
-  return o;
-}
-
-/// The graph of all of these, or the current one.
-graph common_graph(const named_variables& variables) {
-  if (variables.empty()) return current_graph();
-  const graph g = graph::of(*variables.begin()->second.handle().node);
-  for (const auto& [name, v] : variables)
-    if (!(graph::of(*v.handle().node) == g))
-      fail(errc::invalid_argument, "[saver] variable \"", v.name(),
-           "\" is of another graph than \"", variables.begin()->second.name(), "\"");
-  return g;
+std::int64_t integer_in(const safetensors_file& file, const std::string& name) {
+  const any_array value = file.read(name);
+  return value.type() == dtype::int32 ? value.item<std::int32_t>() : value.item<std::int64_t>();
 }
 
 /// Deletes what `options` do not keep, of checkpoints in their order.
@@ -115,54 +84,20 @@ void delete_old(const std::vector<detail::checkpoint_index>& all, const saver_op
   }
 }
 
-checkpoint_comparison compare_with(const detail::checkpoint_index& index,
-                                   const named_variables& variables) {
-  checkpoint_comparison c;
+op::snapshot_variables snapshot_of(const named_variables& variables) {
+  op::snapshot_variables o;
+  std::vector<tensor_type> types;
   for (const auto& [name, v] : variables) {
-    const auto saved = index.tensors.find(name);
-    if (saved == index.tensors.end()) {
-      c.missing.push_back(name);
-      continue;
-    }
-    const detail::saved_tensor& t = saved->second;
-    if (t.holds.type == v.type() && fits(v.shape(), t.holds.shape))
-      c.restorable.push_back(name);
-    else
-      c.mismatched.push_back(str("\"", name, "\" is ", tensor_type{v.shape(), v.type()}, ", and ",
-                                 t.type.empty() ? to_string(t.holds) : t.type,
-                                 " in the checkpoint"));
+    const auto state = decode<op::variable>(v.handle().node->attributes);
+    o.containers.push_back(state.container);
+    o.variables.push_back(state.variable_name);
+    types.push_back({state.shape, state.type});
   }
-  for (const auto& [name, t] : index.tensors)
-    if (!variables.contains(name)) c.extra.push_back(name);
-  return c;
-}
-
-[[noreturn]] void fail_comparison(const std::string& path, const checkpoint_comparison& c) {
-  std::string text;
-  for (const auto& m : c.mismatched) text += str(text.empty() ? "" : "; ", m);
-  if (!c.missing.empty())
-    text += str(text.empty() ? "" : "; ", "it does not have ", list_of(c.missing));
-  if (!c.extra.empty()) text += str("; only it has ", list_of(c.extra));
-  fail(c.mismatched.empty() ? errc::not_found : errc::invalid_argument, "[saver] ", path,
-       " does not fit the variables: ", text);
+  o.types = op::as_integers(types);
+  return o;
 }
 
 }  // namespace
-
-saver::saver(saver_options options) : options_(with_names(std::move(options))) {
-  graph_ = common_graph(options_.named);
-}
-
-std::map<std::string, any_variable> saver::variables() const {
-  if (!options_.named.empty()) return options_.named;
-  named_variables all;
-  for (const auto& v : graph_.variables()) {
-    const any_variable found(v);
-    all.emplace(found.name(), found);
-  }
-  if (all.empty()) fail(errc::failed_precondition, "[saver] the graph has no variables");
-  return all;
-}
 
 void saver::prepare(session& s, const named_variables& all) {
   std::map<std::string, output> reads;
@@ -174,32 +109,71 @@ void saver::prepare(session& s, const named_variables& all) {
   auto next = std::make_shared<saving>();
   next->variables = std::move(reads);
   next->tasks = processors_of(tasks);
+  std::vector<node_ref> snapshots;
+  {
+    const control_scope after(at_rounds<op::pause_rounds>(graph_));
+    for (const auto& [processor, variables] : tasks) {
+      auto on_task = on(device(processor));
+      snapshots.push_back(detail::apply_any(snapshot_of(variables), {}, here()).handle().node);
+    }
+  }
   std::vector<operation> saves;
+  auto snapshot = snapshots.begin();
   for (const auto& [processor, variables] : tasks) {
     auto on_task = on(device(processor));
     op::save_tensors o;
     o.suffix = file_suffix(processor);
     std::vector<output> in{next->path.handle()};
     for (const auto& [name, v] : variables) {
+      const any_tensor value(output{*snapshot, static_cast<std::uint32_t>(o.names.size())});
       o.names.push_back(name);
-      in.push_back(v.handle());
+      in.push_back(to_file(value, axes_in_file(name)).handle());
     }
+    ++snapshot;
     saves.push_back(operation(detail::apply_any(o, in, here()).handle().node));
   }
+  {
+    const control_scope after(snapshots);
+    for (const node_ref& n : at_rounds<op::resume_rounds>(graph_)) saves.push_back(operation(n));
+  }
   next->save = group(saves);
+  if (const auto all_rounds = at_rounds<op::resume_rounds>(graph_); !all_rounds.empty()) {
+    std::vector<operation> resumes;
+    for (const node_ref& n : all_rounds) resumes.push_back(operation(n));
+    next->resume = group(resumes);
+  }
   saving_ = std::move(next);
 }
 
 std::string saver::save(session& s, const std::string& path, std::optional<std::int64_t> step,
                         source_place w) {
   const place_scope on_behalf(w);
+  return save_as(s, path, step, nullptr, w);
+}
+
+std::string saver::save_counted(session& s, const std::string& path, const any_variable& step,
+                                source_place w) {
+  const place_scope on_behalf(w);
+  const named_variables all = variables();
+  const auto counted =
+      std::ranges::find_if(all, [&](const auto& v) { return v.second.handle() == step.handle(); });
+  if (counted == all.end() || !is_integer(step.type()) || step.rank() != 0)
+    fail(errc::invalid_argument, "[saver] \"", step.name(), "\", ",
+         tensor_type{step.shape(), step.type()},
+         ", cannot be the step of a checkpoint: it is not an integer that is saved");
+  return save_as(s, path, {}, &counted->first, w);
+}
+
+std::string saver::save_as(session& s, const std::string& path, std::optional<std::int64_t> step,
+                           const std::string* counted, source_place w) {
   const named_variables all = variables();
   detail::checkpoint_index index;
   index.path = step ? str(path, "-", *step) : path;
   const auto [directory, base] = split_path(path);
   index.base = base;
   if (base.empty()) fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
-  if (index.path.ends_with(".safetensors") || has_control_characters(path) || !is_utf8(base))
+  if (index.path.ends_with(".safetensors") || !detail::is_possible_name(base) ||
+      std::ranges::count(path, '\n') > 0)
     fail(errc::invalid_argument, "[saver] \"", printable(index.path),
          "\" cannot be the name of a checkpoint: it is that of a single file, has control "
          "characters, or is not UTF-8");
@@ -209,47 +183,91 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
-  detail::index_writer writer(index.path);
+  auto writer = std::make_optional<detail::index_writer>(index.path);
 
-  std::set<std::string> replaced;  // files
-  for (const auto& i : there) {
-    index.sequence = std::max(index.sequence, i.sequence + 1);
-    if (i.name() != index.name()) continue;
-    index.generation = i.generation + 1;
-    for (auto& f : i.files()) replaced.insert(f);
-  }
-  const std::string files = str(index.path, ".", index.generation);
+  for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
+  const auto next_generation = [&] {
+    for (const auto& i : there)
+      if (i.name() == index.name()) return i.generation + 1;
+    return std::int64_t{1};
+  };
+  index.generation = next_generation();
+  std::string files = str(index.path, ".", index.generation);
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
-  s.run(now->save, now->path = bytes_of(absolute(files)), w);
+  try {
+    s.run(now->save, now->path = bytes_of(absolute(files)), w);
+  } catch (const error&) {
+    if (now->resume) try {
+        s.run(run_options{.timeout = std::chrono::seconds(1)}, *now->resume);
+      } catch (const error&) {
+        // Where the session has ended, its pauses end, too.
+      }
+    throw;
+  }
+  index.draws = s.impl().on().draws();
 
+  std::optional<std::int64_t> held;  // the step in the checkpoint
   for (const auto& processor : now->tasks) {
     const std::string file = files + file_suffix(processor);
     try {
       const safetensors_file written(file);
       for (const auto& [name, t] : written.entries())
         index.tensors[name] = {split_path(file).second, name, {}, {t.shape, t.element}};
+      if (counted && written.entries().contains(*counted)) held = integer_in(written, *counted);
     } catch (const error& cause) {
       fail(cause.code(), cause.message(), "; ", processor,
            " wrote it: the directory must be one that all tasks share");
     }
   }
+  if (counted) {
+    index.path = str(path, "-", held.value());
+    index.generation = next_generation();
+    writer.emplace(index.path);
+    const std::string named = str(index.path, ".", index.generation);
+    for (const auto& processor : now->tasks) {
+      const std::string file = files + file_suffix(processor);
+      std::filesystem::rename(file, named + file_suffix(processor), e);
+      if (e) fail_system(e.value(), str("[saver] cannot rename ", file));
+    }
+    const std::size_t old = split_path(files).second.size();
+    for (auto& [name, t] : index.tensors) t.file = split_path(named).second + t.file.substr(old);
+  }
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  writer.write(index);
+  writer->write(index);
   saving_ = now;
 
+  std::set<std::string> replaced;  // files
+  for (const auto& i : there)
+    if (i.name() == index.name())
+      for (auto& f : i.files()) replaced.insert(f);
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
-  std::erase_if(there,
-                [&](const auto& i) { return i.name() == index.name() || i.base != index.base; });
-  there.push_back(index);
-  delete_old(there, options_);
+  keep_newest(std::move(there), index);
   return index.path;
 }
 
-checkpoint_comparison saver::compare(const std::string& path) const {
-  return compare_with(detail::read_index(path), variables());
+void saver::keep_newest(std::vector<detail::checkpoint_index> there,
+                        const detail::checkpoint_index& made) {
+  const std::string path = absolute(made.path);
+  std::erase(made_, path);
+  // Those of this saver are the newest, in their order, whatever their directories.
+  std::erase_if(there, [&](const auto& i) {
+    const std::string other = absolute(i.path);
+    return i.base != made.base || other == path || std::ranges::count(made_, other) > 0;
+  });
+  std::erase_if(made_, [&](const std::string& other) {
+    try {
+      there.push_back(detail::read_index(other));
+      return false;
+    } catch (const error&) {
+      return true;  // somebody has deleted it
+    }
+  });
+  there.push_back(made);
+  made_.push_back(path);
+  delete_old(there, options_);
 }
 
 checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options,
@@ -278,18 +296,21 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   for (const auto& [processor, variables] : by_processor(s, all)) {
     auto on_task = on(device(processor));
     op::restore_tensors o;
+    std::vector<tensor_type> types;
     for (const auto& [name, v] : variables) {
       o.names.push_back(name);
-      o.types.push_back(static_cast<std::int64_t>(v.type()));
-      o.types.push_back(v.rank());
-      o.types.insert(o.types.end(), v.shape().begin(), v.shape().end());
+      types.push_back({in_file(v.shape(), axes_in_file(name)), v.type()});
     }
+    o.types = op::as_integers(types);
     const output in[] = {text.handle()};
     const node_ref read = detail::apply_any(o, in, here()).handle().node;
     reads.push_back(read);
     std::uint32_t number = 0;
-    for (const auto& [name, v] : variables)
-      values.emplace_back(v, any_tensor(output{read, number++}));
+    for (const auto& [name, v] : variables) {
+      const any_tensor value(output{read, number++});
+      const dims order = axes_in_file(name);
+      values.emplace_back(v, order.rank() ? transpose(value, axes(order)) : value);
+    }
   }
   // Nothing is assigned before every task has read all of its files.
   const control_scope after(std::move(reads));
@@ -299,10 +320,26 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   return found;
 }
 
+namespace {
+
+/// Those of a directory in their order, without those that cannot be restored.
+std::vector<detail::checkpoint_index> whole_checkpoints(const std::string& directory,
+                                                        const std::string& name) {
+  auto all = detail::read_indexes(directory);
+  std::erase_if(all, [&](const auto& i) {
+    if (!name.empty() && i.base != name) return true;
+    const std::string why = detail::why_incomplete(i);
+    if (!why.empty()) logging::warning("[saver] checkpoint ", i.path, " is passed over: ", why);
+    return !why.empty();
+  });
+  return all;
+}
+
+}  // namespace
+
 std::vector<std::string> checkpoints_in(const std::string& directory, const std::string& name) {
   std::vector<std::string> paths;
-  for (const auto& i : detail::read_indexes(directory))
-    if (name.empty() || i.base == name) paths.push_back(i.path);
+  for (const auto& i : whole_checkpoints(directory, name)) paths.push_back(i.path);
   return paths;
 }
 

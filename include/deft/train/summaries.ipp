@@ -38,7 +38,7 @@ class summary_hook final : public hook {
       : folder_(std::move(folder)), summaries_(std::move(summaries)), due_(every) {}
 
   void begin() override {
-    step_ = any_tensor(detail::expect_global_step("save_summaries"));
+    detail::expect_global_step("save_summaries");
     std::set<std::string_view> tags;
     for (const summary& s : summaries_)
       if (!tags.insert(s.tag).second)
@@ -58,16 +58,15 @@ class summary_hook final : public hook {
   }
   run_arguments before_run(run_context&) override {
     if (!writer_) return {};
-    std::vector<any_tensor> all{step_};
+    std::vector<any_tensor> all;
     if (due_.next())
       for (const summary& s : summaries_)
         if (s.value.valid()) all.push_back(s.value);
-    return {.fetches = std::move(all), .graph = starts_ ? &graph_ : nullptr};
+    return {.fetches = std::move(all), .global_step = true, .graph = starts_ ? &graph_ : nullptr};
   }
-  void after_run(run_context&, std::span<const any_array> values) override {
+  void after_run(run_context& context, std::span<const any_array> values) override {
     if (!writer_) return;
-    // Of a run that counts: its value is that from before the run.
-    const std::int64_t step = values[0].item<std::int64_t>() + 1;
+    const std::int64_t step = context.global_step();
     if (std::exchange(starts_, false)) {
       writer_->start_at(step);  // which makes TensorBoard forget the graph and texts, too
       writer_->graph(std::exchange(graph_, {}));
@@ -78,12 +77,15 @@ class summary_hook final : public hook {
     if (due) {
       auto value = values.begin();
       for (const summary& s : summaries_)
-        if (s.value.valid()) write(s, *++value, step);
+        if (s.value.valid()) write(s, *value++, step);
       writer_->flush();
     }
     due_.ran(step, due);
   }
-  void end(run_context&) override { writer_.reset(); }
+  void end(run_context&) override {
+    if (writer_) writer_->flush();
+    writer_.reset();
+  }
 
  private:
   void write(const summary& s, const any_array& value, std::int64_t step) {
@@ -104,7 +106,6 @@ class summary_hook final : public hook {
   std::string folder_;
   std::vector<summary> summaries_;
   detail::due_steps due_;
-  any_tensor step_;
   bool starts_ = false;  ///< the next run is the first of a session, or after a recovery
   graph_def graph_;
   std::optional<summary_writer> writer_;

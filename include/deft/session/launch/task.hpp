@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/task.hpp: one program as client, parameter server and worker, by its flags.
 #pragma once
+#include <atomic>
 #include <concepts>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
@@ -91,6 +92,10 @@ class task {
   /// Calls `f`, on another thread, when SIGINT (Ctrl-C) or SIGTERM asks the process to end, instead
   /// of ending it, as long as the result lives. A second signal ends it at once.
   std::shared_ptr<void> when_asked_to_stop(std::function<void()> f);
+  /// Notes that something has failed where nothing can be thrown, as a last checkpoint that a
+  /// destructor could not save: task_main then returns 1, whatever else goes well.
+  void note_failure() { failed_ = true; }
+  bool has_failed() const { return failed_; }
   /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();
 
@@ -106,6 +111,7 @@ class task {
   std::optional<bool> allow_tf32_;
   std::optional<double> gpu_memory_limit_;
   bool log_device_placement_ = false;
+  std::atomic<bool> failed_{false};
   std::optional<std::string> value_of(const std::string& name) const;
   static long long integer_in(const std::string& name, const std::string& text, long long lowest,
                               unsigned long long highest);
@@ -126,12 +132,13 @@ class task {
 /// current one, and tells the others when it is done. A worker whose body is
 /// `self.server().join()` serves until the other workers are done.
 /// Returns the exit code: 0, or 1 after printing an error that was thrown, as by a parameter server
-/// whose worker was lost and has not come back for `--lost_worker_timeout` seconds. `--help` prints
-/// the flags and the environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task
-/// of a cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns
-/// 128 plus the signal's number. A parameter server, and a worker that serves, first waits for the
-/// last steps and checkpoints of the workers that are connected, for half of `--grace` at most. A
-/// second signal ends it at once.
+/// whose worker was lost and has not come back for `--lost_worker_timeout` seconds, or if a
+/// monitored_session could not end in order, which it has logged. `--help` prints the flags and the
+/// environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task of a cluster down:
+/// it cancels its runs, tells the other tasks that it was stopped, and returns 128 plus the signal's
+/// number. A parameter server, and a worker that serves, first waits for the last steps and
+/// checkpoints of the workers that are connected, for half of `--grace` at most. A second signal
+/// ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 /// The same for a program that names its own flags: see the constructor of task.
 /// `task_main(argc, argv, {{"steps", "number of steps (1000)"}}, body)`.

@@ -98,7 +98,7 @@ int live(task& self, std::chrono::nanoseconds patience, const std::function<void
       self.server().coordination().done(std::chrono::milliseconds(signals.number() ? 500 : 2'000));
   }
   const int signal = signals.number();
-  if (!signal) return 0;
+  if (!signal) return self.has_failed() ? 1 : 0;
   logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
   if (self.distributed()) self.server().stop(std::chrono::milliseconds(500));
   return 128 + signal;

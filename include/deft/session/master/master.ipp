@@ -62,6 +62,7 @@ class cluster_master final : public master_engine {
     return tasks_->devices_of(all_tasks());
   }
 
+  std::optional<std::uint64_t> draws() const override { return tasks_->draws(); }
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
     if (!tasks_->cluster()) {  // no task is to be asked

@@ -43,6 +43,7 @@ class task_directory final : public session_events,
   std::uint64_t next_step() { return ++steps_; }
   /// The number of a step that draws random numbers: see draw_counter.
   std::uint64_t next_draw() { return ++draws_; }
+  std::uint64_t draws() const { return draws_; }
   /// Begins a step on several tasks: sets its number, and the number below which all steps on
   /// several tasks have ended. From then on `s` is told of events until end_step.
   void begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied.
+#pragma once
+#include <deft/execute/replica_rounds.ipp>
+
+namespace deft {
+
+std::shared_ptr<replica_barrier::pause> replica_barrier::pause_of(std::uint64_t session) {
+  std::lock_guard lock(guard_);
+  std::erase_if(pausers_, [](const auto& p) { return p.second.expired(); });
+  auto& there = pausers_[session];
+  auto held = there.lock();
+  if (!held) there = held = std::make_shared<pause>(shared_from_this(), session);
+  return held;
+}
+
+bool replica_barrier::pause_for(std::uint64_t session, const waker& w) {
+  std::lock_guard lock(guard_);
+  pausing_.insert(session);
+  if (leader_) pauses_.push_back(w);
+  return !leader_;
+}
+
+void replica_barrier::resume_for(std::uint64_t session) {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  if (pausing_.erase(session) && complete()) move_to(woken.all, leaders_);
+}
+
+namespace {
+
+/// Of a session that need not be a replica.
+template <class Op>
+class pause_of_rounds : public value_kernel {
+ public:
+  explicit pause_of_rounds(const value_request& r) {
+    const auto o = decode<Op>(r.node.attributes);
+    barrier_ = r.resources.get<replica_barrier>({"replica_barrier", o.container, o.barrier}, [&] {
+      return std::make_shared<replica_barrier>(o.needed, o.total);
+    });
+    pause_ = barrier_->pause_of(r.session);
+  }
+
+ protected:
+  std::shared_ptr<replica_barrier> barrier_;
+  std::shared_ptr<replica_barrier::pause> pause_;
+};
+struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override { return pause_->begin(c.make_waker()); }
+};
+struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call&) const override {
+    pause_->end();
+    return true;
+  }
+};
+
+struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call&) const override {
+    barrier_->clear();
+    return true;
+  }
+};
+
+}  // namespace
+}  // namespace deft
