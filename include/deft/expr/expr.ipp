@@ -2,6 +2,7 @@
 // deft/expr/expr.ipp: the part of expressions that does not depend on their types.
 #pragma once
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <deft/core/num_lane.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
@@ -119,7 +120,7 @@ any_tensor add_node(const op_def& def, int first_value, std::span<const any_argu
             return dtype_of<std::conditional_t<std::is_integral_v<T>, std::int32_t, T>>;
           },
           a.number);
-  std::vector<output> inputs;
+  boost::container::small_vector<output, 8> inputs;
   for (const auto& a : arguments) {
     if (!a.is_literal) {
       inputs.push_back(a.tensor);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <boost/container/small_vector.hpp>
 #include <deft/expr/written.hpp>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -17,6 +19,10 @@ struct written_operation {
   };
   using operand = std::variant<output, literal, written>;
 
+  // Of blocks that a thread keeps: an expression that is written in a loop allocates nothing.
+  static void* operator new(std::size_t n);
+  static void operator delete(void* block);
+
   std::span<const operand> operands() const { return {places.data(), count}; }
 
   const op_def* op;
@@ -27,6 +33,36 @@ struct written_operation {
   std::size_t count = 0;
   mutable std::atomic<std::uint32_t> references{1};
 };
+
+namespace {
+
+/// Blocks that a thread has freed.
+struct kept_blocks {
+  std::array<void*, 64> all;
+  std::size_t count = 0;
+  bool ended = false;  ///< globals may be destroyed later than this
+};
+thread_local constinit kept_blocks kept{};
+thread_local const struct free_kept_blocks {
+  bool used = true;
+  free_kept_blocks() = default;
+  ~free_kept_blocks() {
+    while (kept.count > 0) ::operator delete(kept.all[--kept.count]);
+    kept.ended = true;
+  }
+} at_end_of_thread;
+
+}  // namespace
+
+void* written_operation::operator new(std::size_t n) {
+  return kept.count > 0 ? kept.all[--kept.count] : ::operator new(n);
+}
+void written_operation::operator delete(void* block) {
+  if (!kept.ended && at_end_of_thread.used && kept.count < kept.all.size())
+    kept.all[kept.count++] = block;
+  else
+    ::operator delete(block);
+}
 
 namespace {
 
@@ -113,8 +149,12 @@ bool written_together(const written_operation& x, const scope_ref& s) {
   });
 }
 
+/// Most expressions have fewer, for which no memory is allocated.
+using few_outputs = boost::container::small_vector<output, 8>;
+using few_literals = boost::container::small_vector<std::int64_t, 8>;
+
 /// Inputs and literals by occurrence, as the program of the type numbers them.
-void gather(const written_operation& x, std::vector<output>& inputs, integers& literals) {
+void gather(const written_operation& x, few_outputs& inputs, few_literals& literals) {
   for (const auto& o : x.operands())
     if (const auto* w = std::get_if<written>(&o))
       gather(**w, inputs, literals);
@@ -127,7 +167,7 @@ void gather(const written_operation& x, std::vector<output>& inputs, integers& l
 /// A node per operation, each in the scopes that it was written in: an expression over
 /// several devices is split between them; the plan fuses each part again.
 output lower_apart(const written_operation& x, const source_place& w) {
-  std::vector<output> in;
+  few_outputs in;
   for (const auto& o : x.operands())
     if (const auto* inner = std::get_if<written>(&o)) {
       in.push_back(lower_apart(**inner, w));
@@ -140,19 +180,36 @@ output lower_apart(const written_operation& x, const source_place& w) {
   return add_node(*x.op, x.attributes(), in, x.place.known() ? x.place : w, &x.scope).handle();
 }
 
+/// Those of a fused node. A thread keeps the last ones: an expression that is written in a loop has
+/// the same each time.
+attr_list attributes_of(const program_ref& program, const few_literals& literals) {
+  struct last {
+    const void* program = nullptr;
+    attr_list list;
+  };
+  thread_local std::array<last, 32> kept_lists;
+  last& there = kept_lists[std::hash<const void*>()(program.get()) / 64 % kept_lists.size()];
+  const auto same = [&] {
+    return there.program == program.get() &&
+           std::ranges::equal(std::get<integers>(there.list[1]), literals);
+  };
+  if (!same()) there = {program.get(), {program, integers(literals.begin(), literals.end())}};
+  return there.list;
+}
+
 }  // namespace
 
 output lower_written(const written& expression, const program_ref& (*program)(),
                      const source_place& w) {
   const written_operation& x = *expression;
   if (!written_together(x, x.scope)) return lower_apart(x, w);
-  std::vector<output> inputs;
-  integers literals;
+  few_outputs inputs;
+  few_literals literals;
   gather(x, inputs, literals);
   const source_place place = w.known() ? w : place_near(x);
   if (!program) return add_node(*x.op, x.attributes(), inputs, place, &x.scope).handle();
   static const op_def& fused = *find_op("fused");
-  return add_node(fused, {program(), std::move(literals)}, inputs, place, &x.scope).handle();
+  return add_node(fused, attributes_of(program(), literals), inputs, place, &x.scope).handle();
 }
 
 program_ref make_program(std::span<const token> tokens) {

@@ -122,8 +122,7 @@ auto session::prepare_at(source_place w, const X&... x) {
         if (!v.valid()) detail::refuse_empty_fetch("prepare", argument, element, w);
       fetches.push_back(detail::fetch_of<V>::handle(v));
     };
-    auto add = [&](const auto& v) {
-      using V = std::remove_cvref_t<decltype(v)>;
+    auto add = [&]<class V>(const V& v) {
       ++argument;
       if constexpr (!detail::is_feed_list<V>) {
         if constexpr (detail::is_list<V>) {

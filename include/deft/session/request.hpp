@@ -160,8 +160,7 @@ struct request {
   explicit request(source_place w, const X&... x) : place(w) {
     [[maybe_unused]] std::size_t list = 0;
     std::size_t argument = 0;
-    auto add = [&](const auto& v) {
-      using V = std::remove_cvref_t<decltype(v)>;
+    auto add = [&]<class V>(const V& v) {
       ++argument;
       if constexpr (is_list<V>) {
         std::size_t element = 0;
@@ -208,8 +207,7 @@ struct request {
       i += n;
       return std::tuple<>();
     } else {
-      using T = std::tuple_element_t<0, decltype(fetch_of<V>::take(r, i))>;
-      std::vector<T> all;
+      std::vector<std::tuple_element_t<0, decltype(fetch_of<V>::take(r, i))>> all;
       all.reserve(n);
       for (; n > 0; --n) all.push_back(std::get<0>(fetch_of<V>::take(r, i++)));
       return std::tuple(std::move(all));

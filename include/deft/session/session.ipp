@@ -2,6 +2,7 @@
 // deft/session/session.ipp: the plans that a session keeps; umbrella of session/ and of those of
 // its folders without one of their own.
 #pragma once
+#include <algorithm>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
 #include <deft/core/thread.hpp>
@@ -39,10 +40,13 @@ class bound_plan final : public ready_plan {
 
 flat_graph flatten_checked(std::span<const output> fetches, std::span<const output> feeds) {
   if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
-  for (std::size_t i = 0; i < feeds.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (feeds[i] == feeds[j])
-        fail(errc::invalid_argument, "[run] \"", name_of(*feeds[i].node), "\" is fed twice");
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> fed;
+  for (const auto& f : feeds) fed.emplace_back(f.node->id, f.port);
+  std::ranges::sort(fed);
+  if (const auto twice = std::ranges::adjacent_find(fed); twice != fed.end())
+    for (const auto& f : feeds)
+      if (f.node->id == twice->first)
+        fail(errc::invalid_argument, "[run] \"", name_of(*f.node), "\" is fed twice");
   return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
 }
 

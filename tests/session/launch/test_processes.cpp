@@ -215,12 +215,49 @@ TEST_CASE("tasks that need a ps learn that a signal stopped it") {
   const child_job::flags endless{"--steps=1000000000", short_patience()};
   for (int number : {SIGTERM, SIGINT}) {
     CAPTURE(number);
-    child_job job("line_fit", 1, endless, 2, endless);
+    // It waits for its workers, which nobody told, for half of --grace.
+    child_job job("line_fit", 1, {"--grace=1"}, 2, endless);
     for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
     job.ps(0).signal(number);
     CHECK(job.ps(0).wait() == 128 + number);
     check_workers_fail(job, "/job:ps/replica:0/task:0 was stopped");
   }
+}
+
+TEST_CASE("the last checkpoint is written if all tasks are told to end at once") {
+  const testing::default_signals defaults;
+  for (int number : {SIGTERM, SIGINT}) {
+    CAPTURE(number);
+    const testing::temporary_folder temporary;
+    const std::string folder = temporary.path().string();
+    const child_job::flags flags{"--steps=1000000000", "--file_root=" + folder,
+                                 "--save=" + folder + "/c"};
+    child_job job("line_fit", 1, flags, 2, flags);
+    for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
+    for (child_program* p : {&job.ps(0), &job.worker(0), &job.worker(1)}) p->signal(number);
+    const auto said = job.worker(0).lines();
+    INFO(join(said, "\n"));
+    for (child_program* p : {&job.ps(0), &job.worker(0), &job.worker(1)})
+      CHECK(p->wait() == 128 + number);
+    const std::string end = "ends at step ", name = latest_checkpoint(folder + "/c");
+    INFO(name);
+    REQUIRE(!said.empty());
+    REQUIRE(said.back().starts_with(end));
+    CHECK(std::stoll(name.substr(name.rfind('-') + 1)) >=
+          std::stoll(said.back().substr(end.size())));
+  }
+}
+
+TEST_CASE("a parameter server whose worker was killed ends with 1, and names it") {
+  const testing::default_signals defaults;
+  child_job job("line_fit", 1, {"--lost_worker_timeout=0"}, 2, {"--steps=1000000000"});
+  for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
+  job.worker(1).signal(SIGKILL);
+  const std::string said = job.ps(0).complaint();
+  INFO(said);
+  CHECK(said.find("/job:ps/replica:0/task:0 ends before its job: /job:worker/replica:0/task:1 was "
+                  "lost and has not come back for 0 ms") != said.npos);
+  CHECK(job.ps(0).wait() == 1);
 }
 
 TEST_CASE("a second signal ends a task whose function does not return") {
@@ -460,20 +497,4 @@ TEST_CASE("a wrong number of simulated GPUs ends a program with a message") {
   }
   CHECK(said({"--simulated_gpus=-1"})
             .ends_with("/line_fit: simulated_gpus is -1; expected a number from 0 to 64\n"));
-}
-
-TEST_CASE("a single process of the same binary trains alone") {
-  child_program p("line_fit", {"--single", "--steps=100"});
-  auto lines = p.lines();
-  CHECK(p.wait() == 0);
-  CHECK(has(lines, "w is 3.000"));
-}
-
-TEST_CASE("--help lists the flags, those of the program too, and the environment variables") {
-  child_program p("line_fit", {"--help"});
-  auto lines = p.lines();
-  CHECK(p.wait() == 0);
-  for (const char* name : {"--steps                        how many (50)", "--job_name", "--single",
-                           "--help", "DEFT_LOG", "DEFT_SECRET"})
-    CHECK(has(lines, name));
 }

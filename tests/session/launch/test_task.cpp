@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/session/launch/task.hpp>
+#include <locale>
 
 #include "session/sessions.hpp"
 
@@ -47,6 +48,83 @@ TEST_CASE("flags of the program are numbers, too") {
   CHECK(error_of([&] { t.flag("half", 0); }) == "invalid_argument: --half=7.5 is not an integer");
   CHECK(error_of([&] { t.flag("word", 0.0); }) == "invalid_argument: --word=seven is not a number");
   CHECK(error_of([&] { t.flag("last"); }) == "invalid_argument: --last needs a value");
+}
+
+TEST_CASE("flags of the program are true or false, and may be empty") {
+  words w{"--a=true", "--b", "0", "--c=maybe", "--d=", "--e=off"};
+  task t(w.argc(), w.argv.data(), {});
+  CHECK(t.flag("a", false));
+  CHECK(!t.flag("b", true));
+  CHECK(!t.flag("e", true));
+  CHECK(t.flag("none", true));
+  CHECK(t.flag("d", "otherwise") == "");
+  CHECK(error_of([&] { t.flag("c", true); }) ==
+        "invalid_argument: --c=maybe is neither true nor false");
+  words empty{"--data=", "--ck="};
+  task e(empty.argc(), empty.argv.data(), {{"ck", "a folder"}});
+  CHECK(e.flag("ck", "otherwise") == "");
+  CHECK(e.unread().empty());
+  CHECK(refused({"--task_index="}) ==
+        "invalid_argument: the argument for option '--task_index' is invalid");
+}
+
+namespace {
+/// Numbers with a comma, and points between thousands.
+struct comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+}  // namespace
+
+TEST_CASE("flags are the same numbers under every locale") {
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new comma));
+  words w{"--gpu_memory_limit=0.5", "--rate=0.25"};
+  CHECK_NOTHROW(CHECK(task(w.argc(), w.argv.data()).flag("rate", 1.0) == 0.25));
+  CHECK(refused({"--gpu_memory_limit=0,5"}) ==
+        "invalid_argument: the argument ('0,5') for option '--gpu_memory_limit' is invalid");
+  CHECK(refused({"--restarts=1.000"}).find("--restarts") != std::string::npos);
+  std::locale::global(before);
+}
+
+TEST_CASE("numbers out of range are refused, and so are clusters that cannot be") {
+  CHECK(refused({"--intra_op_threads=-3"}) ==
+        "invalid_argument: --intra_op_threads=-3: expected a number from 0 to 1024");
+  CHECK(refused({"--intra_op_threads=5000"}) ==
+        "invalid_argument: --intra_op_threads=5000: expected a number from 0 to 1024");
+  CHECK(refused({"--restarts=-2"}) == "invalid_argument: --restarts=-2: expected a number from 0");
+  CHECK(refused({"--cpu_devices=0"}) == "invalid_argument: --cpu_devices=0: expected at least 1");
+  CHECK(refused({"--lost_worker_timeout=-1"}).find("expected a number from 0") !=
+        std::string::npos);
+  CHECK(refused({"--single=1"}) == "invalid_argument: --single takes no value: --single=1");
+  const words none{};
+  int started = 0;
+  const auto starts = [&](const std::vector<std::pair<std::string, int>>& jobs) {
+    return cluster_main(none.argc(), none.argv.data(), jobs, [&](task&) { ++started; });
+  };
+  CHECK(starts({}) == 1);
+  CHECK(starts({{"worker", 0}}) == 1);
+  CHECK(starts({{"worker", 1}, {"worker", 1}}) == 1);
+  CHECK(starts({{"wor/ker", 1}}) == 1);
+  CHECK(started == 0);
+}
+
+TEST_CASE("a job may have any name; its first task is the chief, and those of ps serve") {
+  const words w{"--job_name=stage",          "--task_index=0", "--worker_hosts=b:1",
+                "--stage_hosts=localhost:0", "--ps_hosts=c:1", "--own=1"};
+  task t(w.argc(), w.argv.data());
+  CHECK(t.job() == "stage");
+  CHECK(!t.is_chief());
+  CHECK(to_string(t.cluster().chief()) == "/job:worker/replica:0/task:0");
+  CHECK(t.cluster().workers().size() == 2);
+  CHECK(t.cluster().jobs()[0].first == "ps");
+  CHECK(t.flag("own") == "1");
+  session s(t);
+  CHECK(s.run(constant(2.f) + 1.f) == 3);
+  const words alone{"--stage_hosts=x"};  // a flag of the program
+  CHECK(task(alone.argc(), alone.argv.data()).flag("stage_hosts") == "x");
+  const words ps{"--job_name=ps", "--ps_hosts=localhost:0"};
+  CHECK(!task(ps.argc(), ps.argv.data()).is_chief());
 }
 
 TEST_CASE("arguments that a program does not read are known") {
@@ -135,7 +213,10 @@ TEST_CASE("a cluster is not started with a flag that the program does not have")
 
 TEST_CASE("a wrong flag is named") {
   CHECK(refused({"--job_name=chef", "--ps_hosts=a:1"}) ==
-        "invalid_argument: --job_name=chef is neither ps nor worker");
+        "invalid_argument: --job_name=chef needs --chef_hosts");
+  CHECK(refused({"--job_name="}).starts_with("invalid_argument: --job_name= needs the name"));
+  CHECK(refused({"--job_name=ps", "--ps_hosts=a:1", "--ps_hosts=b:1"}) ==
+        "invalid_argument: --ps_hosts is given twice");
   CHECK(refused({"--job_name=worker", "--ps_hosts=a:1"}) ==
         "invalid_argument: --job_name=worker needs --worker_hosts");
   CHECK(refused({"--job_name=ps", "--task_index=2", "--ps_hosts=a:1,b:1"}) ==

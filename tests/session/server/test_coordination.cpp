@@ -60,13 +60,113 @@ TEST_CASE("a parameter server ends once every worker has connected and is done")
   c.at("worker", 0).done();
   c.at("worker", 1).done();
   joining.join();
+}
 
-  // A lost worker counts as done once it was away for long enough.
-  local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 10ms});
-  d.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
-  std::thread waits([&] { d.at("ps", 0).join(); });
-  d.kill("worker", 0);
+TEST_CASE("a parameter server whose worker was lost does not end as if it were done") {
+  local_cluster c({{"ps", 1}, {"worker", 2}}, {.away = 10ms});
+  c.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
+  c.at("worker", 1).done();
+  testing::outcome o;
+  std::thread waits([&] { o = outcome_of([&] { c.at("ps", 0).join(); }); });
+  c.kill("worker", 0);
   waits.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(
+      o.says("/job:ps/replica:0/task:0 ends before its job: /job:worker/replica:0/task:0 was "
+             "lost and has not come back for 10 ms"));
+  CHECK(!o.says("task:1"));
+}
+
+TEST_CASE("workers that have been missing for 10 s are named in the log") {
+  local_cluster c{{"ps", 1}, {"worker", 3}};
+  c.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
+  c.at("worker", 1).coordination().signal(task_name("ps", 0), "hello", 1min);
+  c.kill("worker", 0);
+  log_lines log;
+  std::thread joining([&] { c.at("ps", 0).join(); });
+  std::string said;
+  while (said.find("task:0, which was lost") == said.npos || said.find("task:2") == said.npos) {
+    said += join(log.take(), "\n");
+    std::this_thread::yield();
+  }
+  INFO(said);
+  CHECK(said.find("/job:ps/replica:0/task:0 is still waiting for ") != said.npos);
+  CHECK(said.find("/job:worker/replica:0/task:1") == said.npos);
+  c.at("ps", 0).stop();
+  joining.join();
+}
+
+TEST_CASE("a worker that comes back is waited for, and its end is not forgotten") {
+  local_cluster c({{"ps", 1}, {"worker", 1}}, {.away = 1h});
+  c.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
+  std::thread joining([&] { c.at("ps", 0).join(); });
+  c.restart("worker", 0);
+  c.at("worker", 0).done();
+  joining.join();
+  c.kill("worker", 0);
+  c.at("ps", 0).join();
+}
+
+TEST_CASE("a parameter server that is told to end waits for the workers that are connected") {
+  local_cluster c({{"ps", 1}, {"worker", 3}}, {.away = 1h});
+  auto& ps = c.at("ps", 0);
+  for (int i : {0, 1})
+    c.at("worker", i).coordination().signal(task_name("ps", 0), str("hello ", i), 1min);
+  c.at("worker", 1).done();
+  std::atomic<bool> ended{false};
+  std::thread joining([&] {
+    ps.join();
+    ended = true;
+  });
+  CHECK(ps.coordination().end_join(1h));
+  c.at("worker", 0).coordination().signal(task_name("ps", 0), "a last step", 1min);
+  CHECK(!ended);
+  c.at("worker", 0).done();  // the third never came
+  joining.join();
+  // Nor for ever.
+  local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 1h});
+  d.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
+  d.at("ps", 0).coordination().end_join(1ms);
+  d.at("ps", 0).join();
+  CHECK(!d.at("worker", 0).coordination().end_join(1ms));  // it does not serve
+}
+
+TEST_CASE("a worker serves until the others are done, and jobs have any names") {
+  local_cluster c{{"ps", 1}, {"stage", 2}, {"worker", 1}};
+  std::thread ps([&] { c.at("ps", 0).join(); });
+  std::vector<std::thread> serving;
+  for (int i : {0, 1})
+    serving.emplace_back([&, i] {
+      c.at("stage", i).join();
+      c.at("stage", i).done();
+    });
+  c.at("worker", 0).done();
+  for (auto& t : serving) t.join();
+  ps.join();
+}
+
+TEST_CASE("others are told at once that a task has ended, and do not wait for it") {
+  local_cluster c{{"worker", 2}};
+  graph g;
+  auto in = as_default(g);
+  const auto far = on(device("/job:worker/task:1"), [] { return identity(constant(3)); });
+  c.at("worker", 1).done();
+  {
+    session s(c.target("worker", 0), {.fold = false});
+    CHECK(s.run(far) == 3);  // it is still there
+  }
+  c.kill("worker", 1);
+  session s(c.target("worker", 0), {.fold = false, .connect_timeout = 1h});
+  const auto o = outcome_of([&] { s.run(far); });
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("/job:worker/replica:0/task:1 has ended: it said that it was done"));
+  // Another process of that name is waited for again.
+  c.restart("worker", 1);
+  c.at("worker", 1).coordination().signal(task_name("worker", 0), "there", 1min);
+  session again(c.target("worker", 0), {.fold = false});
+  CHECK(again.run(far) == 3);
 }
 
 TEST_CASE("only tasks of a cluster may use signals, and their number is limited") {
@@ -202,7 +302,9 @@ TEST_CASE("members says who is connected, and who is done") {
   CHECK(text(first) == "ps0+ worker0+ worker1-");
   c.at("worker", 1).done();
   CHECK(text(ps) == "ps0+ worker0+ worker1+done");
-  CHECK(text(c.at("worker", 1).coordination()) == "ps0+ worker0- worker1+done");
+  auto& other = c.at("worker", 1).coordination();
+  while (text(other) != "ps0+ worker0- worker1+done") std::this_thread::yield();
+  while (text(first) != "ps0+ worker0+ worker1+done") std::this_thread::yield();
   c.kill("worker", 0);
   while (text(ps) != "ps0+ worker0- worker1+done") std::this_thread::yield();
   // It is not done any more once it has reconnected.

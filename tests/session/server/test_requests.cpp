@@ -9,6 +9,7 @@
 #include <deft/transport/listener.hpp>
 #include <deft/transport/tcp.hpp>
 
+#include "own_operations.hpp"
 #include "reserved_address.hpp"
 #include "session/raw_caller.hpp"
 #include "transport/wire.hpp"
@@ -373,4 +374,49 @@ TEST_CASE("runs that wait on their task hold no thread of it") {
   }
   SUBCASE("until the task ends") { c.kill("worker", 0); }
   CHECK(std::ranges::none_of(calls, [&](auto& p) { return client.outcome(p).code == errc{}; }));
+}
+
+TEST_CASE("more feeds than a message holds are refused before it is sent") {
+  local_cluster c{{"worker", 2}};
+  graph own;
+  auto in = as_default(own);
+  const std::string target = c.target("worker", 0);
+  std::vector<placeholder<float>> x;
+  std::vector<feed_value> values;
+  constexpr std::size_t most = 65'536;
+  auto there = on(device("/job:worker/task:1"));
+  for (std::size_t i = 0; i <= most; ++i) {
+    x.emplace_back(str("x", i));
+    values.push_back(x.back() = 1.f);
+  }
+  const std::vector<any_tensor> all(x.begin(), x.end());
+  const any_tensor sum = stack(axes{0}, all);
+  for (const std::string& at : {target, "deft://localhost" + target.substr(target.rfind(':'))}) {
+    CAPTURE(at);
+    session s(at);
+    const auto o = outcome_of([&] { s.run(sum, values); });
+    CAPTURE(o);
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.says("a run feeds at most 65536 values to another task, not 65537"));
+    CHECK(s.run(x[0], x[0] = 2.f) == 2.f);
+  }
+}
+
+TEST_CASE("an operation of one name with another body is another operation") {
+  placeholder<float> x("x");
+  CHECK(session().run(testing::make_swish(x), x = 0.f) == 0.f);
+  const auto all = catalog_list();
+  const op_def& def = *find_op("test_swish");
+  const auto own = std::ranges::find_if(
+      all, [](const std::string& entry) { return entry.starts_with("test_swish/1/"); });
+  REQUIRE(own != all.end());
+  peer_info peer;
+  CHECK(peer.knows(def));
+  peer.same_catalog = false;
+  peer.lacks = {*own};
+  CHECK(!peer.knows(def));
+  CHECK(peer.why_unknown(def).starts_with("does not have version 1 of this operation"));
+  peer.offers = {"test_swish/1/77"};
+  CHECK(!peer.knows(def));
+  CHECK(peer.why_unknown(def).starts_with("has another body of this operation"));
 }

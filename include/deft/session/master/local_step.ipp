@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/master/local_step.ipp: runs one step of a plan that has one part, on this task.
 #pragma once
+#include <boost/container/small_vector.hpp>
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/execute/trace_recorder.hpp>
@@ -69,7 +70,7 @@ class master_plan::local_step {
   task_directory& tasks_;
   const std::uint64_t number_;
   std::span<const feed_ref> feeds_;
-  std::vector<feed_ref> reordered_;
+  boost::container::small_vector<feed_ref, 8> reordered_;  ///< of most steps without an allocation
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   const deadline until_;
   step_trace* const trace_;  ///< null if the run is not traced

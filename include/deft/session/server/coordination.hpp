@@ -66,6 +66,8 @@ class coordination {
   /// Ends the waits of this process and those of others for its signals.
   void stop();
 
+  /// Whether this task has called done().
+  bool is_done() const;
   /// Whether the peer is a task of the cluster.
   bool is_member(const connection& c) const;
 
@@ -112,7 +114,7 @@ class coordination {
   std::set<std::string> signals_;
   std::multimap<std::string, wire::caller> waiting_;
   std::multimap<std::string, bool*> waiting_here_;    ///< set to true with the signal
-  std::vector<std::shared_ptr<farewell>> farewells_;  ///< that join has begun
+  std::vector<std::shared_ptr<farewell>> farewells_;  ///< that have begun
 };
 
 }  // namespace deft

@@ -44,7 +44,7 @@ void server_impl::check_sender(const connection& from, const wire::message_rule&
         refuse("only the master of session ", session, " may do that");
       return;
     case wire::sender::client:
-      if (!sessions_.may_be_owner(session, &from))
+      if (!sessions_.may_be_owner(session, &from) && !coordination_->is_member(from))
         refuse("only the client that opened session ", session, " may do that");
   }
 }

@@ -58,7 +58,8 @@ void server_impl::interrupt() {
 
 /// Tells all connected processes that the task was stopped, so that they do not report it as lost.
 void server_impl::say_goodbye(deadline until) {
-  const error why = worker_->stopped_error();
+  const error why =
+      coordination_->is_done() ? task_links::ended_error(task_->name()) : worker_->stopped_error();
   message goodbye(message_kind::refused);
   out_archive(goodbye.meta) & why.code() & why.message();
   std::unique_lock lock(guard_);

@@ -13,7 +13,7 @@ enum class sender {
   task,        ///< a task of the cluster
   master,      ///< the master of the session: who registered its first part, on any connection
   step_tasks,  ///< tasks of the cluster, and the master of the session
-  client,      ///< the client that opened the session, on that connection
+  client,      ///< the client that opened the session, on that connection, and tasks
 };
 
 /// A kind of message to a task.

@@ -67,6 +67,8 @@ class task_links {
   /// A task has said that it ends, or, if `ended` is false, one of its name is there again. One
   /// that has ended is not waited for if it does not answer: the error is unavailable.
   void note_end(placement task, bool ended);
+  /// The error of waiting for a task that has ended.
+  static error ended_error(const device_name& task);
   /// Whether the task has said that it ends.
   bool has_ended(placement task);
 
