@@ -2,6 +2,7 @@
 // deft/train/monitored_session.ipp: variables that get values together, hooks, and recovery.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/log.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/initialized.hpp>
@@ -22,6 +23,19 @@ constexpr int most_attempts = 10;     ///< of a run, or a recovery: tasks may be
 constexpr int most_failed_hooks = 3;  ///< runs in a row after which a hook has failed
 
 bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
+
+/// The clauses of `text`, the first one and those that `known` does not have.
+std::string news_of(const std::string& text, const std::string& known) {
+  constexpr std::string_view between = "; ";
+  std::string all;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + between.size()) {
+    end = std::min(text.find(between, begin), text.size());
+    const std::string clause = text.substr(begin, end - begin);
+    if (all.empty() || known.find(clause) == known.npos)
+      all += str(all.empty() ? "" : between, clause);
+  }
+  return all;
+}
 
 std::string names_of(const std::vector<any_variable>& variables) {
   constexpr std::size_t most = 5;
@@ -210,7 +224,7 @@ bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point un
 bool monitored_session::recover(const error& why, std::uint64_t step, bool updated) {
   if (!self_.distributed() || !is_loss(why)) throw;
   logging::warning(why.what(), "; recovering");
-  const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
+  const auto began = std::chrono::steady_clock::now(), until = began + options_.start_timeout;
   try {
     const bool lost = !has_kept_values(until);
     if (lost) {
@@ -226,8 +240,11 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
     logging::warning(self_.device(), " has recovered");
     return updated;
   } catch (const error& e) {
-    throw error(why.code(), str(why.message(), "; recovery failed: ", e.message()), why.node(),
-                why.where(), why.device());
+    throw error(why.code(),
+                str(why.message(), "; recovery failed after ",
+                    duration_text(std::chrono::steady_clock::now() - began), ": ",
+                    news_of(e.message(), why.message())),
+                why.node(), why.where(), why.device());
   }
 }
 
