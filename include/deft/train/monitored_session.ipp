@@ -2,6 +2,7 @@
 // deft/train/monitored_session.ipp: variables that get values together, hooks, and recovery.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/log.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/op/group.hpp>
@@ -313,7 +314,7 @@ bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point un
 bool monitored_session::recover(const error& why, std::uint64_t step, bool updated) {
   if (!self_.distributed() || !is_loss(why)) throw;
   logging::warning(why.what(), "; recovering");
-  const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
+  const auto began = std::chrono::steady_clock::now(), until = began + options_.start_timeout;
   try {
     given_.clear();
     const bool lost = !has_kept_values(until);
@@ -335,7 +336,9 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
     return updated;
   } catch (const error& e) {
     throw error(why.code(),
-                str(why.message(), "; recovery failed: ", news_of(e.message(), why.message())),
+                str(why.message(), "; recovery failed after ",
+                    duration_text(std::chrono::steady_clock::now() - began), ": ",
+                    news_of(e.message(), why.message())),
                 why.node(), why.where(), why.device());
   }
 }

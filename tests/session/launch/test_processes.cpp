@@ -260,23 +260,6 @@ TEST_CASE("a parameter server whose worker was killed ends with 1, and names it"
   CHECK(job.ps(0).wait() == 1);
 }
 
-TEST_CASE("tasks of any job serve until the others are done") {
-  child_program p("jobs", {});
-  const auto lines = p.lines();
-  INFO(join(lines, "\n"));
-  CHECK(p.wait() == 0);
-  CHECK(has(lines, "worker/0: 42, chief: 0"));
-}
-
-TEST_CASE("a task that returns early is not waited for") {
-  child_program p("jobs", {"--early=true"});
-  p.lines();
-  const std::string said = p.complaints();
-  INFO(said);
-  CHECK(p.wait() == 1);
-  CHECK(said.find("/job:stage/replica:0/task:1 has ended: it said that it was done") != said.npos);
-}
-
 TEST_CASE("a second signal ends a task whose function does not return") {
   const testing::default_signals defaults;
   child_job job("line_fit", 1, {}, 1, {"--steps=1000000000", "--deaf=1"});
@@ -514,20 +497,4 @@ TEST_CASE("a wrong number of simulated GPUs ends a program with a message") {
   }
   CHECK(said({"--simulated_gpus=-1"})
             .ends_with("/line_fit: simulated_gpus is -1; expected a number from 0 to 64\n"));
-}
-
-TEST_CASE("a single process of the same binary trains alone") {
-  child_program p("line_fit", {"--single", "--steps=100"});
-  auto lines = p.lines();
-  CHECK(p.wait() == 0);
-  CHECK(has(lines, "w is 3.000"));
-}
-
-TEST_CASE("--help lists the flags, those of the program too, and the environment variables") {
-  child_program p("line_fit", {"--help"});
-  auto lines = p.lines();
-  CHECK(p.wait() == 0);
-  for (const char* name : {"--steps                        how many (50)", "--job_name", "--single",
-                           "--help", "DEFT_LOG", "DEFT_SECRET"})
-    CHECK(has(lines, name));
 }

@@ -9,6 +9,7 @@
 #include <deft/session/master/local_step.ipp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/master/master_plan.ipp>
+#include <deft/session/master/master_run.ipp>
 #include <deft/session/master/task_answers.ipp>
 #include <deft/session/master/task_directory.ipp>
 #include <deft/session/wire/values.hpp>

@@ -32,7 +32,8 @@ class coordination::farewell {
     if (to.job == "ps")
       from->links().when_linked(intern(to), until, 0, {}, say);
     else
-      from->channels().dial(from->cluster().address(to.job, *to.task), until, {}, say);
+      from->channels().dial(from->cluster().address(to.job, *to.task),
+                            std::min(until, deadline_in(attempt)), {}, say);
     return f;
   }
   explicit farewell(device_name to) : to_(std::move(to)) {}
@@ -44,14 +45,18 @@ class coordination::farewell {
   std::shared_ptr<const error> failure() const {
     return failure_ ? failure_ : failure_of([&] { answer_->get(); });
   }
-  /// Whether there was a connection that was lost before the answer.
+  /// Whether to try again: there was a connection that was lost before the answer, or an attempt to
+  /// reach a worker has failed.
   bool lost() const {
-    if (!over() || !linked_) return false;
+    if (!over() || (!linked_ && to_.job == "ps")) return false;
     const auto why = failure();
     return why && why->code() == errc::unavailable;
   }
 
  private:
+  /// Too short to be logged: it does not matter if a worker is not there.
+  static constexpr auto attempt = std::chrono::milliseconds(900);
+
   const device_name to_;
   bool linked_ = false;
   std::shared_ptr<channel> link_;
@@ -75,7 +80,9 @@ void coordination::done(std::chrono::nanoseconds timeout) {
     if (n != worker_->task().name() && !is_done(n))
       all.push_back(farewell::begin(worker_, n, false, until));
   const auto over = [&](const auto& f) { return f->over() || is_done(f->to()); };
-  const auto lost = [&](const auto& f) { return f->lost() && !is_done(f->to()); };
+  const auto lost = [&](const auto& f) {
+    return f->lost() && !is_done(f->to()) && clock::now() < until;
+  };
   // Waits for the answers, as this process could end before the messages are sent. A parameter
   // server that was not told would wait for ever for a task that it has never seen.
   while (worker_->channels().wait_until(
@@ -176,7 +183,7 @@ void coordination::check_lost() const {
 /// When a lost worker is given up, or a missing one is to be logged.
 coordination::clock::time_point coordination::next_look() const {
   auto next = clock::now() + std::chrono::hours(1);
-  if (!is_ps_) return next;
+  if (!is_ps_) return farewells_.empty() ? next : clock::now() + std::chrono::seconds(1);
   for (const auto& name : awaited_) {
     const member& m = members_.at(name);
     if (m.done || m.connections > 0) continue;
@@ -205,11 +212,19 @@ void coordination::log_missing(std::unique_lock<std::mutex>& lock) {
 void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   const auto done = [&](const std::string& name) { return members_.at(name).done; };
   if (std::ranges::none_of(awaited_, done)) return;
+  std::vector<std::shared_ptr<farewell>> failed;  // destroyed without the lock
+  std::erase_if(farewells_, [&](const auto& f) {
+    if (!f->over() || !f->failure()) return false;
+    members_.at(to_string(f->to())).told = false;
+    failed.push_back(f);
+    return true;
+  });
   std::vector<device_name> others;
   for (const auto& name : awaited_)
     if (member& m = members_.at(name); !m.done && !std::exchange(m.told, true))
       others.push_back(parse_device(name));
   lock.unlock();
+  failed.clear();
   std::vector<std::shared_ptr<farewell>> told;
   for (const auto& n : others)
     told.push_back(farewell::begin(worker_, n, true, deadline_in(std::chrono::minutes(1))));

@@ -197,8 +197,6 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
       if (e.last_tried + 5s < since) e.missing_since = since, e.log_next = since + 1s;
       e.last_tried = now;
       missing_since = e.missing_since;
-      log = now >= e.log_next;
-      if (log) e.log_next = now + 10s;
     } else {
       e.last_tried = {};
     }
@@ -213,19 +211,21 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
         over.erase(left, over.end());
     }
     again = e.dialling = !e.waiting.empty();
+    log = again && now >= e.log_next;
+    if (log) e.log_next = now + 10s;
   }
-  const auto failure_now = [&] {
+  const auto failure_since = [&](std::chrono::steady_clock::time_point since) {
     if (ended) return std::make_shared<const error>(ended_error(*d->task));
     const bool late = failure->code() == errc::unavailable;  // nobody answered
     const std::string text =
-        late ? timeout_message(d->address, d->turn_ends - missing_since, failure->message())
+        late ? timeout_message(d->address, d->turn_ends - since, failure->message())
              : failure->message();
     return make_failure(late ? errc::deadline_exceeded : failure->code(), *d->task, ": ", text,
                         why_lost.empty() ? "" : "; ", why_lost);
   };
   const auto failure_for = [&](const waiting& w) -> std::shared_ptr<const error> {
     if (stopped_) return stopped_error_;
-    if (failure) return failure_now();
+    if (failure) return failure_since(w.since);
     if (!w.incarnation || w.incarnation == c->peer().incarnation) return nullptr;
     return make_failure(errc::aborted, *d->task, " at ", d->address, " has restarted");
   };
@@ -236,7 +236,9 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
     w.tell(why ? nullptr : c, why);
   }
   if (!again) return;
-  if (log) (void)failure_of([&] { logging::warning("still waiting: ", failure_now()->message()); });
+  if (log)
+    (void)failure_of(
+        [&] { logging::warning("still waiting: ", failure_since(missing_since)->message()); });
   d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
   or_fail_all(e, [&] { dial(d); });
 }

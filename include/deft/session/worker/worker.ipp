@@ -195,7 +195,11 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
     if (dropped_.size() > remembered) dropped_.pop_front();
     s = std::move(at->second);
     sessions_.erase(at);
-    if (keeps_journal) keep_journal({session, s->journal, s->registered_by});
+    if (keeps_journal) {
+      // A client cannot be told from another once its connection is lost.
+      const bool is_task = s->registered_by && s->registered_by->incarnation != 0;
+      keep_journal({session, s->journal, is_task ? s->registered_by : std::nullopt});
+    }
     if (const auto of = sessions_of_.find(s->maker); of != sessions_of_.end() && --of->second == 0)
       sessions_of_.erase(of);
   }
