@@ -1,4 +1,5 @@
-// build error: \[prepare\] the step takes values on the host, in the order of feeds\(x, y\), as in step\(images, labels\)
+// build error: \[prepare\] the step takes values on the host, in the order of feeds\(x, y\), as in
+// step\(images, labels\)
 #include <deft/session/prepared.hpp>
 using namespace deft;
 void run(session& s, const tensor<float, 3>& x, const tensor<float>& y) {

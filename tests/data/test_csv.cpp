@@ -186,9 +186,10 @@ TEST_CASE("what is wrong is named by file, line and column") {
   CHECK(of("a,b\n1,2\n\n3,4.5\n", {.header = true}) ==
         "data_loss: [csv] a.csv: line 4, column 2 (b): \"4.5\" is not a number of type int32");
   CHECK(of(",2") == "data_loss: [csv] a.csv: line 1, column 1: \"\" is not a number of type float");
-  CHECK(of("user,item\n1,2\n") ==
-        "data_loss: [csv] a.csv: line 1, column 1: \"user\" is not a number of type float: a line of "
-        "names is skipped by .header = true");
+  CHECK(
+      of("user,item\n1,2\n") ==
+      "data_loss: [csv] a.csv: line 1, column 1: \"user\" is not a number of type float: a line of "
+      "names is skipped by .header = true");
   CHECK(of("1,3000000000").ends_with("\"3000000000\" is out of range for int32"));
   CHECK(of("1e99,3").ends_with("\"1e99\" is out of range for float"));
   CHECK(of("1 2,3").ends_with("\"1 2\" is not a number of type float"));

@@ -156,8 +156,9 @@ const cases& all_cases() {
     unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
     add("one_hot", {dims{2, 3}},
         [](const tensors& x) { return one_hot(argmax(x[0], axes{1}), 3, x[0].type()) * x[0]; });
-    add("ensure_shape", {dims{2, 3}},
-        [](const tensors& x) { return ensure_shape(x[0], dims{2, 3}) * x[0]; });
+    add("ensure_shape", {dims{2, 3}}, [](const tensors& x) {
+      return ensure_shape(x[0], dims{2, 3}) * x[0];
+    });
     // Numbers that every run draws alike.
     unary("random_normal",
           [](const tensors& x) { return random_normal_like(x[0], 0.7, 0) * x[0]; });

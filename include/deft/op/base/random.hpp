@@ -61,10 +61,11 @@ tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, so
 /// Without the extents that only a run knows.
 template <class Op, class Shape>
 refused refuse_unsized() {
-  static_assert(takes<Op, Shape>,
-                "[random] a random tensor's shape has no dyn: random_normal_like(x) has the extents "
-                "of x in each run, as its kin; or give them in braces, as in "
-                "random_normal(shape<dyn, 3>, {size_of(x, axis<0>)})");
+  static_assert(
+      takes<Op, Shape>,
+      "[random] a random tensor's shape has no dyn: random_normal_like(x) has the extents "
+      "of x in each run, as its kin; or give them in braces, as in "
+      "random_normal(shape<dyn, 3>, {size_of(x, axis<0>)})");
   return refused();
 }
 /// The extents that only a run knows are those of `n`.

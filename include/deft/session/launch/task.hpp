@@ -135,10 +135,10 @@ class task {
 /// whose worker was lost and has not come back for `--lost_worker_timeout` seconds, or if a
 /// monitored_session could not end in order, which it has logged. `--help` prints the flags and the
 /// environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task of a cluster down:
-/// it cancels its runs, tells the other tasks that it was stopped, and returns 128 plus the signal's
-/// number. A parameter server, and a worker that serves, first waits for the last steps and
-/// checkpoints of the workers that are connected, for half of `--grace` at most. A second signal
-/// ends it at once.
+/// it cancels its runs, tells the other tasks that it was stopped, and returns 128 plus the
+/// signal's number. A parameter server, and a worker that serves, first waits for the last steps
+/// and checkpoints of the workers that are connected, for half of `--grace` at most. A second
+/// signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 /// The same for a program that names its own flags: see the constructor of task.
 /// `task_main(argc, argv, {{"steps", "number of steps (1000)"}}, body)`.
