@@ -15,7 +15,7 @@ using namespace testing;
 namespace {
 
 // Hendrycks' gelu, by tanh.
-using gelu = call<
+using written_gelu = call<
     op::mul, call<op::mul, K, F>,
     call<op::add, K,
          call<op::tanh,
@@ -158,7 +158,7 @@ TEST_CASE("a compiled expression and its program give the same") {
   compare<call<op::add, call<op::mod, in<std::int32_t>, lit<std::int32_t>>, in<std::int32_t>>>(
       {-7});
   compare<chain>({to_immediate(2.f)});
-  compare<gelu>(
+  compare<written_gelu>(
       {to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f), to_immediate(0.044715f)});
 }
 
@@ -177,13 +177,13 @@ TEST_CASE("expressions register before main under their program's signature") {
 }
 
 TEST_CASE("pairs of operations of a program are one step") {
-  CHECK(cpu::interpreter(*deft::detail::program_of<gelu>()).steps() == 5);
+  CHECK(cpu::interpreter(*deft::detail::program_of<written_gelu>()).steps() == 5);
   CHECK(cpu::interpreter(*deft::detail::program_of<chain>()).steps() <= 4);
 }
 
 TEST_CASE("a piece that was compiled as an expression is one step") {
   // gelu of separate inputs, and then gelu of that result.
-  const program& alone = *deft::detail::program_of<gelu>();
+  const program& alone = *deft::detail::program_of<written_gelu>();
   program_builder b;
   using value = program_builder::value;
   std::vector<value> inputs;
@@ -221,8 +221,8 @@ TEST_CASE("a piece that was compiled as an expression is one step") {
     const any_array x = moderate<float>({n});
     const std::vector<any_array> in(alone.inputs.size(), x);
     prepared joined(record_of<op::fused>, encode(op::fused{twice, literals}), types_of(in));
-    prepared single(record_of<op::fused>, encode(op::fused{deft::detail::program_of<gelu>(), one}),
-                    types_of(in));
+    prepared single(record_of<op::fused>,
+                    encode(op::fused{deft::detail::program_of<written_gelu>(), one}), types_of(in));
     const any_array y = single.run(in)[0];
     CHECK(identical(joined.run(in)[0],
                     single.run(std::vector<any_array>(alone.inputs.size(), y))[0]));
@@ -288,11 +288,11 @@ TEST_CASE("fused nodes have the same bits for any number of threads") {
     any_array x = moderate<float>(shape), row = moderate<float>({shape.back()}, 2);
     std::vector<any_array> inputs(5, x);
     inputs[3] = row;
-    const program_ref other = unknown(*deft::detail::program_of<gelu>());
+    const program_ref other = unknown(*deft::detail::program_of<written_gelu>());
     std::vector<any_array> results;
     for (int threads : {1, 2, 5}) {
       set_intra_op_threads(threads);
-      results.push_back(node_for<gelu>(literals, inputs).run(inputs)[0]);
+      results.push_back(node_for<written_gelu>(literals, inputs).run(inputs)[0]);
       results.push_back(
           prepared(record_of<op::fused>, {other, literals}, types_of(inputs)).run(inputs)[0]);
     }

@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, an
   CHECK(latest_checkpoint(folder / "none").empty());
   const auto nothing =
       testing::outcome_of([&] { save.restore(s, latest_checkpoint(folder / "none")); });
-  CHECK(nothing.says(str(", as \"", folder / "none", "\" had")));
+  CHECK(nothing.says(str(", as \"", (folder / "none").string(), "\" had")));
   const auto no_directory =
       testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
   CHECK(no_directory.code == errc::not_found);

@@ -95,7 +95,7 @@ class tensor : public detail::typed_base {
   }
 
   template <scalar V>
-  tensor(const V&) {  // NOLINT: implicit, to say what is meant
+  requires(sizeof...(E) == 0) tensor(const V&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, V>,
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");
@@ -121,6 +121,14 @@ class tensor : public detail::typed_base {
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_type>(handle(), std::forward<V>(value));
+  }
+  template <scalar V>
+  [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
+    return std::as_const(*this) = std::forward<V>(value);
+  }
+  template <scalar V>
+  requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
+    return std::as_const(*this) = number[0];
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {

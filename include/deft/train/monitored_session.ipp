@@ -266,7 +266,7 @@ void monitored_session::await_values(std::chrono::steady_clock::time_point until
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
-          which, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
+          std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
       const std::string what = str("waiting for the chief, ", self_.cluster().chief(),
                                    ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)

@@ -33,7 +33,7 @@ class coordination::farewell {
       from->links().when_linked(intern(to), until, 0, {}, say);
     else
       from->channels().dial(from->cluster().address(to.job, *to.task),
-                            std::min(until, deadline_in(attempt)), {}, say);
+                            std::min(until, deadline_in(attempt)), {}, say, to_string(to));
     return f;
   }
   explicit farewell(device_name to) : to_(std::move(to)) {}
