@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(own_graph,
     std::string e = run(a, zero);
     INFO(e);
     CHECK(e.starts_with("invalid_argument: [div]"));
-    CHECK(e.find("node \"div\" near test_executor.cpp:") != std::string::npos);
+    CHECK(e.find("node \"div\" at test_executor.cpp:") != std::string::npos);
     CHECK(e.find("/job:localhost/replica:0/task:0/cpu:1") != std::string::npos);
     e = run(a, three);
     CHECK(
