@@ -40,7 +40,7 @@ TEST_CASE_FIXTURE(own_graph, "ports are chosen, and the servers know those of ea
   CHECK(c.spec().tasks("worker") == 2);
   for (auto& [job, addresses] : c.spec().jobs())
     for (auto& a : addresses) CHECK(!a.ends_with(":0"));
-  CHECK(c.at("ps", 0).target() == c.target("ps", 0));
+  CHECK(c.target("ps", 0) == c.at("ps", 0).target() + "/job:ps/replica:0/task:0");
   CHECK(c.at("ps", 0).name() == "/job:ps/replica:0/task:0");
   session s(c.target("worker", 1));
   CHECK(list_devices(s).size() >= 3);

@@ -253,7 +253,7 @@ TEST_CASE("a parameter server whose worker was killed ends with 1, and names it"
   child_job job("line_fit", 1, {"--lost_worker_timeout=0"}, 2, {"--steps=1000000000"});
   for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
   job.worker(1).signal(SIGKILL);
-  const std::string said = job.ps(0).complaint();
+  const std::string said = job.ps(0).complaints();
   INFO(said);
   CHECK(said.find("/job:ps/replica:0/task:0 ends before its job: /job:worker/replica:0/task:1 was "
                   "lost and has not come back for 0 ms") != said.npos);
