@@ -50,7 +50,7 @@ thread_local const struct free_kept_blocks {
     while (kept.count > 0) ::operator delete(kept.all[--kept.count]);
     kept.ended = true;
   }
-} at_end_of_thread;
+} frees_kept_blocks;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void* written_operation::operator new(std::size_t n) {
   return kept.count > 0 ? kept.all[--kept.count] : ::operator new(n);
 }
 void written_operation::operator delete(void* block) {
-  if (!kept.ended && at_end_of_thread.used && kept.count < kept.all.size())
+  if (!kept.ended && frees_kept_blocks.used && kept.count < kept.all.size())
     kept.all[kept.count++] = block;
   else
     ::operator delete(block);

@@ -137,7 +137,8 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   }
   std::vector<cluster_spec::job> jobs;
   // The same cluster in whatever order ps and workers are given.
-  std::ranges::stable_partition(line.hosts, [](const auto& h) { return h.first == "ps"; });
+  std::stable_partition(line.hosts.begin(), line.hosts.end(),
+                        [](const auto& h) { return h.first == "ps"; });
   for (const auto& [name, hosts] : line.hosts)
     jobs.emplace_back(name, split_hosts(hosts, name + hosts_of_job));
   cluster_ = cluster_spec(std::move(jobs));

@@ -143,7 +143,7 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
   std::lock_guard lock(s->guard);
   s->owner = owner.get();
   s->master = owner;
-  s->registered_by.emplace();
+  s->registered_by = session_master();
   if (owner) s->registered_by = {owner.get(), owner->peer().name, owner->peer().incarnation};
   s->local = !owner;
   if (owner && s->parts.size() >= most_parts && !s->parts.contains(handle)) {
