@@ -68,6 +68,16 @@ TEST_CASE_FIXTURE(own_graph, "tensors: torch's names and deft's") {
   CHECK(value(clip_by_value(x, 2, 5))(0, 0) == 2);
   CHECK(value(cast<double>(x))(0, 0) == 1.0);
   CHECK(value(stop_gradient(x))(0, 0) == 1);
+  CHECK(value(zeros_like(x))(1, 5) == 0);
+  CHECK(value(random_normal_like(x)).extent(0) == 2);
+  CHECK(value(gelu(x))(0, 5) > 5.9f);
+  CHECK(value(silu(x))(0, 5) < 6);
+  CHECK(value(softplus(x))(0, 5) > 6);
+  CHECK(value(softmax(x, axis<0>))(0, 0) < 0.01f);
+  CHECK(value(log_softmax(x))(0, 5) < 0);
+  CHECK(s.run(sigmoid_cross_entropy(x, y), x = rows, y = ndarray<float, 2, 6>())(0, 0) > 1);
+  CHECK(s.run(zeros(shape<2, 3>))(1, 2) == 0);
+  CHECK(s.run(arange(size_of(ids)), ids = {7, 8, 9})(2) == 2);
   CHECK(s.run(gather(x, ids), x = rows, ids = {1, 1, 0}).extent(0) == 3);
   CHECK(s.run(one_hot<6>(ids), ids = {5})(0, 5) == 1);
   CHECK(s.run(matmul(x, transpose(y, perm<1, 0>)), x = rows, y = rows)(0, 1) == 56);
@@ -102,6 +112,11 @@ TEST_CASE_FIXTURE(own_graph, "weights that PyTorch saved") {
   session s;
   saver().restore(s, file);
   CHECK(s.run(y, x = {{1, 0, 0}})(0, 1) == 24);
+
+  variable<float, 3, 2> kernel("fc/kernel", zeros());  // as dense has it
+  saver from_torch({.named = {{"fc.weight", kernel}}, .transposed = {{"fc.weight", {1, 0}}}});
+  from_torch.restore(s, file);
+  CHECK(s.run(matmul(x, kernel), x = {{1, 0, 0}})(0, 1) == 4);
 }
 
 namespace {
