@@ -21,10 +21,13 @@ using testing::values_for;
 
 namespace {
 
-/// How many programs of each kind: DEFT_TEST_PROGRAMS, or as many as continuous integration runs.
+/// How many programs of each kind: DEFT_TEST_PROGRAMS, or as many as continuous integration runs: on
+/// simulated GPUs, which are slower, a tenth.
 std::uint64_t programs(std::uint64_t usual) {
   const char* asked = std::getenv("DEFT_TEST_PROGRAMS");
-  return asked && *asked ? std::strtoull(asked, nullptr, 10) : usual;
+  if (asked && *asked) return std::strtoull(asked, nullptr, 10);
+  const char* gpus = std::getenv("DEFT_SIMULATED_GPUS");
+  return gpus && *gpus && *gpus != '0' ? usual / 10 : usual;
 }
 
 constexpr dtype types[] = {dtype::float32, dtype::float64, dtype::float32, dtype::int32,
