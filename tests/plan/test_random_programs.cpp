@@ -21,8 +21,8 @@ using testing::values_for;
 
 namespace {
 
-/// How many programs of each kind: DEFT_TEST_PROGRAMS, or as many as continuous integration runs: on
-/// simulated GPUs, which are slower, a tenth.
+/// How many programs of each kind: DEFT_TEST_PROGRAMS, or as many as continuous integration runs:
+/// on simulated GPUs, which are slower, a tenth.
 std::uint64_t programs(std::uint64_t usual) {
   const char* asked = std::getenv("DEFT_TEST_PROGRAMS");
   if (asked && *asked) return std::strtoull(asked, nullptr, 10);
