@@ -97,13 +97,18 @@ TEST_CASE_FIXTURE(own_graph, "a step ends if its connection goes silent, without
 
 namespace {
 
+/// A target at which a session does not see that the task is of this process.
+std::string by_name(const local_cluster& c) {
+  const std::string address = c.spec().address("worker", 0);
+  return "deft://localhost" + address.substr(address.rfind(':'));
+}
+
 /// Variables on two parameter servers and on the master's task, and a step that updates all three.
 /// The connections to the second parameter server can be ended.
 class two_servers_and_master {
  public:
   /// `remote`: the session is not on a server of this process, as far as it knows.
-  explicit two_servers_and_master(bool remote)
-      : session_(remote ? "deft://localhost" + target_.substr(target_.rfind(':')) : target_) {
+  explicit two_servers_and_master(bool remote) : session_(remote ? by_name(cluster_) : target_) {
     session_.run(a_.initializer(), own_.initializer());
     faulty_network network({});
     session_.run(b_.initializer());
@@ -174,9 +179,7 @@ TEST_CASE_FIXTURE(own_graph, "a connection that has ended is noticed before the 
 TEST_CASE_FIXTURE(own_graph,
                   "fate_of is true of sessions in one process, and of steps of one task") {
   local_cluster c{{"worker", 1}};
-  const std::string target = c.target("worker", 0);
-  for (const std::string& at :
-       {std::string(), target, "deft://localhost" + target.substr(target.rfind(':'))}) {
+  for (const std::string& at : {std::string(), c.target("worker", 0), by_name(c)}) {
     CAPTURE(at);
     graph mine;
     auto in = as_default(mine);
