@@ -92,9 +92,9 @@ TEST_CASE_FIXTURE(own_graph,
   for (const bool updates : {true, false}) {
     local_cluster c{{"worker", 1}};
     // Otherwise than the server knows itself, so that it is not called directly.
-    const std::string target = c.target("worker", 0);
-    session s("deft://localhost" + target.substr(target.rfind(':')));
-    session looks(target);
+    const std::string address = c.spec().address("worker", 0);
+    session s("deft://localhost" + address.substr(address.rfind(':')));
+    session looks(c.target("worker", 0));
     looks.run(v.initializer());
     auto ran = std::async(std::launch::async, [&] {
       return outcome_of([&] { updates ? s.run(waits, up) : s.run(waits); });

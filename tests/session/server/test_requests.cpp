@@ -382,7 +382,7 @@ TEST_CASE("more feeds than a message holds are refused before it is sent") {
   local_cluster c{{"worker", 2}};
   graph own;
   auto in = as_default(own);
-  const std::string target = c.target("worker", 0);
+  const std::string address = c.spec().address("worker", 0);
   std::vector<placeholder<float>> x;
   std::vector<feed_value> values;
   constexpr std::size_t most = 65'536;
@@ -393,7 +393,8 @@ TEST_CASE("more feeds than a message holds are refused before it is sent") {
   }
   const std::vector<any_tensor> all(x.begin(), x.end());
   const any_tensor sum = stack(axes{0}, all);
-  for (const std::string& at : {target, "deft://localhost" + target.substr(target.rfind(':'))}) {
+  for (const std::string& at :
+       {c.target("worker", 0), "deft://localhost" + address.substr(address.rfind(':'))}) {
     CAPTURE(at);
     session s(at);
     const auto o = outcome_of([&] { s.run(sum, values); });
