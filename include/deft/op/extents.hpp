@@ -48,8 +48,8 @@ namespace detail {
 /// The extents of one axis: a number, or an integer of the graph.
 class size_argument {
  public:
-  template <std::integral I>
-  size_argument(I n) : number(static_cast<std::int64_t>(n)) {}  // NOLINT: implicit on purpose
+  template <std::integral N>
+  size_argument(N n) : number(static_cast<std::int64_t>(n)) {}  // NOLINT: implicit on purpose
   /// int32 or int64, and a scalar.
   template <expression X, class K = kernels_for<X>>
   size_argument(const X& x) {  // NOLINT: implicit on purpose
