@@ -126,8 +126,8 @@ class variable : public tensor<T, E...> {
         detail::takes<variable<T, E...>, Name>,
         "[variable] expects an initial value, as in variable<float, 10> b(\"b\", zeros())");
   }
-  template <std::convertible_to<std::string_view> Name, class Initial>
-  requires std::is_function_v<Initial> variable(const Name&, Initial&) {
+  template <std::convertible_to<std::string_view> Name, class Initial = initializer()>
+  requires std::is_function_v<Initial> variable(const Name&, Initial*) {
     static_assert(
         detail::takes<variable<T, E...>, Name, Initial>,
         "[variable] expects an initial value, and got a function: call it, as in zeros()");
