@@ -50,11 +50,11 @@ struct tile {
  private:
   struct sums {
     T v[R][C];
-    friend DEFT_HD sums operator+(const sums& a, const sums& b) {
-      sums c;
+    friend DEFT_HD sums operator+(const sums& left, const sums& right) {
+      sums both;
       for (int r = 0; r < R; ++r)
-        for (int l = 0; l < C; ++l) c.v[r][l] = (num::lane<T>(a.v[r][l]) + b.v[r][l]).v;
-      return c;
+        for (int l = 0; l < C; ++l) both.v[r][l] = (num::lane<T>(left.v[r][l]) + right.v[r][l]).v;
+      return both;
     }
   };
   static DEFT_HD std::int64_t within(std::int64_t i, std::int64_t n) { return i < n ? i : n - 1; }
