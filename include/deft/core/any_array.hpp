@@ -33,12 +33,12 @@ class any_array {
   }
   /// Elements not initialized. Throws invalid_argument if `shape` has a `dyn` extent.
   any_array(dtype type, const dims& shape);
-  any_array(dtype type, const dims& shape, buffer elements)
+  any_array(dtype type, const dims& shape, ext::buffer elements)
       : buffer_(std::move(elements)), shape_(shape), type_(type) {}
   /// Refers to `data`, which must outlive all copies of the array. Throws as the constructor.
   static any_array view(dtype type, const dims& shape, const void* data);
   /// A scalar.
-  template <element T>
+  template <ext::element T>
   static any_array scalar(T v) {
     any_array a(dtype_of<T>, dims{});
     *a.mutable_data<T>() = v;
@@ -48,11 +48,11 @@ class any_array {
   dtype type() const { return type_; }
   const dims& shape() const { return shape_; }
   std::int64_t elements() const { return valid() ? shape_.elements() : 0; }
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of_dtype(type_); }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * ext::size_of_dtype(type_); }
   bool valid() const { return type_ != dtype::none; }
 
-  const buffer& storage() const { return buffer_; }
-  buffer take_storage() && { return std::move(buffer_); }
+  const ext::buffer& storage() const { return buffer_; }
+  ext::buffer take_storage() && { return std::move(buffer_); }
   const void* raw() const { return buffer_.data(); }
   /// Copies the elements first if they are shared or borrowed.
   void* mutable_raw() {
@@ -61,27 +61,27 @@ class any_array {
   }
 
   /// Throws invalid_argument if T is not the element type.
-  template <element T>
+  template <ext::element T>
   const T* data() const {
     expect(dtype_of<T>);
     return static_cast<const T*>(buffer_.data());
   }
   /// The same for writing: copies the elements first if they are shared or borrowed.
-  template <element T>
+  template <ext::element T>
   T* mutable_data() {
     expect(dtype_of<T>);
     return static_cast<T*>(mutable_raw());
   }
-  template <element T>
+  template <ext::element T>
   std::span<const T> span() const {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
   /// The only element. Throws invalid_argument if there are others, or T is not the element type.
-  template <element T>
+  template <ext::element T>
   T item() const {
     const T* only = data<T>();
     if (elements() != 1)
-      fail(errc::invalid_argument, "an array of shape ", shape_, " is not one element");
+      ext::fail(errc::invalid_argument, "an array of shape ", shape_, " is not one element");
     return *only;
   }
 
@@ -95,11 +95,11 @@ class any_array {
 
  private:
   void expect(dtype t) const {
-    if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
+    if (t != type_) ext::fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
   }
   void own();
 
-  buffer buffer_;
+  ext::buffer buffer_;
   dims shape_;
   dtype type_ = dtype::none;
 };

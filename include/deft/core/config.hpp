@@ -54,7 +54,22 @@
 #define DEFT_FLATTEN
 #endif
 
+/// What programs use. tests/exports lists its names: a program may say `using namespace deft`.
 namespace deft {
+
+/// For those who extend deft, and for deft itself: nodes, plans, kernels, devices, tasks, and what
+/// operations are written with.
+
+namespace ext {}
+
+/// The operations, as types: each has a function in deft, of the same name.
+namespace op {
+using namespace ext;
+}
+
+namespace detail {
+using namespace ext;
+}
 
 /// Defined by the implementation. A linker that does not find it prints its name, which says what
 /// to do.

@@ -46,7 +46,7 @@ struct dims {
 
   /// Throws invalid_argument beyond max_rank.
   constexpr void push_back(std::int64_t v) {
-    if (n == max_rank) fail(errc::invalid_argument, "a rank above ", max_rank, " is not supported");
+    if (n == max_rank) ext::fail(errc::invalid_argument, "a rank above ", max_rank, " is not supported");
     e[n++] = v;
   }
   constexpr bool contains(std::int64_t v) const {
@@ -77,13 +77,21 @@ struct dims {
 
 /// "(100,784)", "(?,10)", "()".
 std::string to_string(const dims& d);
+
+namespace ext {
+
 /// "(0,-1)": numbers that are not extents, as axes are.
 std::string list_text(const dims& d);
+
+}  // namespace ext
+
 template <std::derived_from<std::ios_base> Stream>
 Stream& operator<<(Stream& s, const dims& d) {
   s << to_string(d);
   return s;
 }
+
+namespace ext {
 
 /// Whether `actual` matches the declared shape, in which `dyn` matches any extent.
 constexpr bool fits(const dims& declared, const dims& actual) {
@@ -146,6 +154,8 @@ constexpr int normalize_axis(std::int64_t axis, int rank) {
   if (axis < 0) axis += rank;
   return axis >= 0 && axis < rank ? static_cast<int>(axis) : -1;
 }
+
+}  // namespace ext
 
 /// A shape known at compile time, written `shape<dyn, 784>`.
 template <std::int64_t... E>

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// A duration in messages: "60 s", "1.2 s", "250 ms".
 std::string duration_text(std::chrono::nanoseconds d);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -36,7 +36,7 @@ std::string_view to_string(errc code);
 /// location.
 class error : public std::runtime_error {
  public:
-  error(errc code, std::string message, std::string node = {}, owned_place place = {},
+  error(errc code, std::string message, std::string node = {}, ext::owned_place place = {},
         std::string device = {});
 
   /// Each copy has its own text, so that threads can share a failure.
@@ -49,18 +49,22 @@ class error : public std::runtime_error {
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
   /// Where the node was made. The name of the file lives as long as the error, or a copy of this.
-  const owned_place& where() const noexcept { return place_; }
+  const ext::owned_place& where() const noexcept { return place_; }
 
  private:
   errc code_;
   std::string what_, message_, node_, device_;
-  owned_place place_;
+  ext::owned_place place_;
 };
+
+namespace ext {
 
 /// Throws an error whose message is `parts` joined.
 template <class... Parts>
 [[noreturn]] void fail(errc code, const Parts&... parts) {
   throw error(code, str(parts...));
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -17,7 +17,7 @@
 #include <memory>
 #include <tuple>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 constexpr int directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -375,4 +375,4 @@ std::string read_file(const file_roots& roots, const std::string& path, std::siz
   return text;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

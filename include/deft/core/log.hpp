@@ -4,7 +4,7 @@
 #include <deft/core/text.hpp>
 #include <string>
 
-namespace deft::logging {
+namespace deft::ext::logging {
 
 enum class level : int { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
@@ -37,4 +37,4 @@ void warning(const Parts&... parts) {
   log(level::warning, parts...);
 }
 
-}  // namespace deft::logging
+}  // namespace deft::ext::logging

@@ -116,8 +116,8 @@ class ndarray {
   /// shape differ. (A template, so that nothing else is converted to an any_array for it.)
   template <std::same_as<any_array> A>
   ndarray(A a) : array_(std::move(a)) {  // NOLINT: implicit, and checked
-    if (array_.type() != dtype_of<T> || !fits(shape_type::value, array_.shape()))
-      fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
+    if (array_.type() != dtype_of<T> || !ext::fits(shape_type::value, array_.shape()))
+      ext::fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
            " is not an ndarray of ", dtype_of<T>, shape_type::value);
     elements_ = static_cast<const T*>(array_.raw());
     for (std::size_t k = 0; k < sizeof...(E); ++k) extents_[k] = array_.shape().e[k];
@@ -222,14 +222,14 @@ class ndarray {
     using got = shape_t<static_cast<std::int64_t>(N)...>;
     if constexpr (!Even)
       static_assert(Even, "[ndarray] the rows of the list have different lengths");
-    else if constexpr (!fits(shape_type::value, got::value))
+    else if constexpr (!ext::fits(shape_type::value, got::value))
       static_assert(detail::takes<ndarray, got>,
                     "[ndarray] the list has another shape than the ndarray");
     return got::value;
   }
   template <class U, std::int64_t... F>
   static any_array taken_from(ndarray<U, F...>&& o) {
-    if constexpr (!std::is_same_v<T, U> || !fits(shape_type::value, shape_t<F...>::value))
+    if constexpr (!std::is_same_v<T, U> || !ext::fits(shape_type::value, shape_t<F...>::value))
       static_assert(detail::takes<ndarray, ndarray<U, F...>>,
                     "[ndarray] expects an ndarray of its own dtype and shape, and got another: "
                     "ndarray<T, E...>(v.array()) checks extents known only at run time");
@@ -252,8 +252,8 @@ class ndarray {
     dims d = shape_type::value;
     if (given.size() == sizeof...(E) && given.size() != dynamic_extents) {
       std::copy(given.begin(), given.end(), d.begin());
-      if (!fits(shape_type::value, d))
-        fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
+      if (!ext::fits(shape_type::value, d))
+        ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
              " cannot have the extents ", d);
       return d;
     }
@@ -270,7 +270,7 @@ class ndarray {
     for (auto& e : d)
       if (e == dyn) e = known ? n / known : 0;
     if (d.elements() != n)
-      fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
+      ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
            " elements");
     return d;
   }
@@ -305,7 +305,7 @@ inline constexpr std::int64_t dyn_for = dyn;
 }
 
 /// An array of these extents that refers to `data`, which must outlive it: `view(p, rows, 784)`.
-template <element T, std::convertible_to<std::int64_t>... N>
+template <ext::element T, std::convertible_to<std::int64_t>... N>
 auto view(const T* data, N... extents) {
   return ndarray<T, detail::dyn_for<N>...>::view(data, extents...);
 }

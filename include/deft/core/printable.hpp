@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 
 /// `text` with everything escaped that a terminal would not just show: control characters, those
 /// that change the direction of text or are invisible, and bytes that are not UTF-8 ("\n", "\x1b",
@@ -13,4 +13,4 @@ namespace deft {
 /// escaped already stays as it is.
 std::string printable(std::string_view text, std::size_t most = 4096);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -31,7 +31,7 @@ class safetensors_file {
   /// Reads the header. Throws not_found if there is no such file, data_loss if it is cut off, or
   /// not a sound safetensors file, as one with two arrays of one name.
   explicit safetensors_file(const std::string& path,
-                            const file_roots& roots = file_roots::anywhere());
+                            const ext::file_roots& roots = ext::file_roots::anywhere());
 
   const std::map<std::string, safetensors_entry>& entries() const& { return entries_; }
   void entries() const&& = delete;
@@ -49,7 +49,7 @@ class safetensors_file {
   }
 
   std::string path_;
-  file_descriptor file_;
+  ext::file_descriptor file_;
   std::map<std::string, safetensors_entry> entries_;
 };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// A reference-counted immutable object. std::shared_ptr is twice as large, which matters for a
 /// graph of a million nodes.
@@ -46,4 +46,4 @@ class shared_ref {
   block* block_ = nullptr;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

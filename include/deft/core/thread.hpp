@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// The number of processors that this process may use, by its affinity at the first call.
 int usable_processors();
@@ -15,9 +15,13 @@ bool is_forked();
 /// Throws failed_precondition if so.
 void check_not_forked();
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 void note_threads();
 }
+
+namespace deft::ext {
 
 template <class F>
 std::thread start_thread(F&& f) {
@@ -25,4 +29,4 @@ std::thread start_thread(F&& f) {
   return std::thread(std::forward<F>(f));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

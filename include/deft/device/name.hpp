@@ -40,6 +40,8 @@ device_name parse_device(std::string_view text);
 /// type without an index is printed as `/gpu:*`.
 std::string to_string(const device_name& d);
 
+namespace ext {
+
 /// Takes each part from `inner` if it is set there, else from `outer`. An index belongs to its
 /// type: `/cpu:*` within `/gpu:1` is any CPU.
 device_name merge(const device_name& outer, const device_name& inner);
@@ -50,9 +52,11 @@ bool matches(const device_name& pattern, const device_name& full);
 /// A 64-bit hash, the same on every platform.
 std::uint64_t hash_of(const device_name& d);
 
+}  // namespace ext
+
 }  // namespace deft
 
 template <>
 struct std::hash<deft::device_name> {
-  std::size_t operator()(const deft::device_name& d) const { return deft::hash_of(d); }
+  std::size_t operator()(const deft::device_name& d) const { return deft::ext::hash_of(d); }
 };

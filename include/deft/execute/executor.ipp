@@ -6,7 +6,7 @@
 #include <deft/execute/frame_state.hpp>
 #include <deft/execute/named_step.hpp>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 namespace {
 
 constexpr std::uint32_t stops_between = 64;  ///< kernels that are bound, each quick to call
@@ -322,9 +322,9 @@ void frame_state::release() {
   values_.release();
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec
 
-namespace deft {
+namespace deft::ext {
 
 executable::frame::frame(const compiled& c) : state_(std::make_unique<exec::frame_state>(c)) {}
 executable::frame::~frame() = default;
@@ -349,4 +349,4 @@ const any_array& executable::frame::peek(std::size_t i) { return state_->peek(i)
 any_array executable::frame::take(std::size_t i) { return state_->take(i); }
 void executable::frame::release() { state_->release(); }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Tells the observer, if any, when an item begins and when it ends, also by an exception.
 class observation {
@@ -219,4 +219,4 @@ class frame_state {
   std::uint64_t run_ = 0;
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -4,7 +4,7 @@
 #include <deft/execute/frame_state.hpp>
 #include <functional>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Nanoseconds of an item above which what was sent does not wait for it.
 constexpr double long_item = 20'000;
@@ -378,4 +378,4 @@ void frame_state::fetch(const item& i, std::uint32_t in, std::uint32_t l) {
   fetched_[i.number] = std::move(host);
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deft/core/config.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Addends that are added one after the other. So many sums of them are added as one sum of the
 /// next level, and so on. Up to this many are added in order.
@@ -64,4 +64,4 @@ DEFT_HD DEFT_ALWAYS_INLINE V sum_in_leaves(std::int64_t n, std::int64_t leaf, co
   return before.total(sum);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

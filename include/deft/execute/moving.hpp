@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/graph/op_def.hpp>
 
-namespace deft::moving {
+namespace deft::ext::moving {
 
 /// Elements of one size are moved alike, whatever they mean.
 template <class F>
@@ -101,4 +101,4 @@ struct part_runs {
   }
 };
 
-}  // namespace deft::moving
+}  // namespace deft::ext::moving

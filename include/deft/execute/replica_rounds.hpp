@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 
 /// Counts the replicas that have computed their gradients in a round, and grants the round, once it
 /// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
@@ -154,4 +154,4 @@ class gradient_accumulator final : public resource {
   std::map<std::uint64_t, entry> entries_;  ///< by session
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -9,7 +9,7 @@
 #include <deft/execute/replica_rounds.hpp>
 #include <deft/op/replicas.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Calls what was collected under a lock once that is released: declared before the lock.
@@ -33,7 +33,7 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
                                                                    std::int64_t needed,
                                                                    std::int64_t total) {
   if (needed != needed_ || total != total_)
-    deft::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_, " of ",
+    deft::ext::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_, " of ",
                total_, " gradients, and this one ", needed, " of ", total);
   std::shared_ptr<membership> token;  // destroyed without the lock
   std::lock_guard lock(guard_);
@@ -106,7 +106,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   if (before == me.arrived.end()) {
     if (me.left) return false;
     if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
-      deft::fail(errc::failed_precondition,
+      deft::ext::fail(errc::failed_precondition,
                  "[sync_replicas] nobody applies the gradients: a session that is not a "
                  "monitored_session needs replica_updates");
     const bool stale = std::min(begun, me.round) < round_;
@@ -135,7 +135,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
   if (members_.at(m.session()).left)
-    deft::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
+    deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
     leaders_.push_back(w);
@@ -162,7 +162,7 @@ void replica_barrier::end(const membership& m) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   if (leader_ != m.session())
-    deft::fail(errc::failed_precondition, "[end_round] the round was not granted to this session");
+    deft::ext::fail(errc::failed_precondition, "[end_round] the round was not granted to this session");
   begin_next(true, woken.all);
 }
 
@@ -370,7 +370,7 @@ struct fail_kernel final : round_kernel<op::fail_round> {
     int code = 0;
     std::from_chars(text.data(), text.data() + end, code);
     if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
-      deft::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
+      deft::ext::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
     barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))));
     return true;
   }
@@ -484,4 +484,4 @@ class take_kernel final : public value_kernel {
 };
 
 }  // namespace
-}  // namespace deft
+}  // namespace deft::ext

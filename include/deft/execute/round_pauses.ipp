@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/replica_rounds.ipp>
 
-namespace deft {
+namespace deft::ext {
 
 std::shared_ptr<replica_barrier::pause> replica_barrier::pause_of(std::uint64_t session) {
   std::lock_guard lock(guard_);
@@ -66,4 +66,4 @@ struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
 };
 
 }  // namespace
-}  // namespace deft
+}  // namespace deft::ext

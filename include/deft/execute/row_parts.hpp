@@ -4,10 +4,10 @@
 #pragma once
 #include <cstdint>
 
-namespace deft {
+namespace deft::ext {
 
 /// Rows that are added one after the other: a part. So many parts are one of the next level, added
 /// in the same way, and so on. Up to this many rows are added in order.
 inline constexpr std::int64_t rows_together = 64;
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -12,7 +12,7 @@
 #include <deft/op/save.hpp>
 #include <map>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// The values of variables at one moment: no update comes between them. They are not copied, as an
@@ -281,4 +281,4 @@ kernel_table task_kernels() {
   return table;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

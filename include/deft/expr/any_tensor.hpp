@@ -27,13 +27,13 @@ class any_tensor : public detail::expression_base {
  public:
   /// An empty handle; using it throws failed_precondition.
   any_tensor() = default;
-  explicit any_tensor(output o) : output_(std::move(o)) {}
+  explicit any_tensor(ext::output o) : output_(std::move(o)) {}
   /// The value of a node: `any_tensor(g.find("logits"))`. Throws not_found if `n` is empty,
   /// invalid_argument if it is an operation, which yields no value.
-  explicit any_tensor(const node_ref& n, source_place w = here());
+  explicit any_tensor(const ext::node_ref& n, ext::source_place w = ext::here());
   /// Any typed expression; an unnamed one is lowered.
-  template <typed_expression X, class Kernels = kernels_for<X>>
-  any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
+  template <ext::typed_expression X, class Kernels = ext::kernels_for<X>>
+  any_tensor(const X& x, ext::source_place w = ext::here());  // NOLINT: implicit on purpose
 
   template <class V>
   requires(!std::convertible_to<const V&, any_tensor>) any_tensor& operator=(const V&) {
@@ -44,46 +44,46 @@ class any_tensor : public detail::expression_base {
 
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
-  const output& handle() const {
+  const ext::output& handle() const {
     if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
   /// For callers that report an empty handle themselves.
-  const output& unchecked() const { return output_; }
+  const ext::output& unchecked() const { return output_; }
   dtype type() const { return handle().type().type; }
   const dims& shape() const { return handle().type().shape; }
   int rank() const { return shape().rank(); }
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const any_tensor& a, const any_tensor& b) {
-    return origin_of(a.output_) == origin_of(b.output_);
+    return ext::origin_of(a.output_) == ext::origin_of(b.output_);
   }
-  template <typed_expression X>
+  template <ext::typed_expression X>
   friend bool same(const any_tensor& a, const X& b) {
     return same(a, any_tensor(b));
   }
-  template <typed_expression X>
+  template <ext::typed_expression X>
   friend bool same(const X& a, const any_tensor& b) {
     return same(any_tensor(a), b);
   }
 
  private:
-  output output_;
+  ext::output output_;
 };
 
 /// An operation: a node that is fetched in order to run it, without a value.
 class operation : public detail::expression_base {
  public:
   operation() = default;
-  explicit operation(node_ref n) : node_(std::move(n)) {}
+  explicit operation(ext::node_ref n) : node_(std::move(n)) {}
   bool valid() const { return static_cast<bool>(node_); }
-  const node_ref& handle() const {
+  const ext::node_ref& handle() const {
     if (!valid()) detail::refuse_empty("operation");
     return node_;
   }
 
  private:
-  node_ref node_;
+  ext::node_ref node_;
 };
 
 namespace detail {
@@ -130,7 +130,7 @@ any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
 
-inline any_tensor::any_tensor(const node_ref& n, source_place w)
+inline any_tensor::any_tensor(const ext::node_ref& n, ext::source_place w)
     : output_(detail::value_of(n, w)) {}
 
 /// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` makes it the
@@ -139,7 +139,7 @@ inline graph graph_of(const any_tensor& t) { return graph::of(*t.handle().node);
 
 /// The name of a tensor's node.
 inline const std::string& name_of(const any_tensor& t) {
-  return name_of(*origin_of(t.handle()).node);
+  return name_of(*ext::origin_of(t.handle()).node);
 }
 
 }  // namespace deft

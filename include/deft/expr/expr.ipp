@@ -11,6 +11,8 @@
 
 namespace deft {
 
+namespace ext {
+
 tensor_type infer_elementwise(std::string_view name, typing rule,
                               std::span<const tensor_type> inputs) {
   std::size_t first = rule == typing::select ? 1 : 0;
@@ -34,12 +36,14 @@ tensor_type infer_elementwise(std::string_view name, typing rule,
   return {shape, result_of(rule, t)};
 }
 
-void feed_value::verify(source_place run) const {
-  const tensor_type& t = target_.type();
-  if (type() == t.type && fits(t.shape, shape())) return;
-  const std::string at = run.known() ? str(" (run ", where_of(run), ")") : std::string();
+}  // namespace ext
+
+void feed_value::verify(ext::source_place run) const {
+  const ext::tensor_type& t = target_.type();
+  if (type() == t.type && ext::fits(t.shape, shape())) return;
+  const std::string at = run.known() ? ext::str(" (run ", ext::where_of(run), ")") : std::string();
   throw error(errc::invalid_argument,
-              str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
+              ext::str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
               name_of(*target_.node), target_.node->place());
 }
 

@@ -50,28 +50,28 @@ class tensor : public detail::typed_base {
   static constexpr dims extents() { return shape_type::value; }
 
   /// An empty handle; using it throws failed_precondition, which names this source location.
-  tensor(detail::nothing_yet = detail::nothing_yet(), source_place w = here())
+  tensor(detail::nothing_yet = detail::nothing_yet(), ext::source_place w = ext::here())
       : output_(detail::declared_empty(w)) {}
   /// Throws invalid_argument if dtype or shape differ; see the constructor from an any_tensor.
-  explicit tensor(output o, source_place w = {})
+  explicit tensor(ext::output o, ext::source_place w = {})
       : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
 
   /// Lowers the expression. Nodes made by operators report this source location.
-  template <class X, class Kernels = kernels_for<X>>
-  requires(typed_expression<X> && !std::derived_from<X, tensor>)
-      tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
-    if constexpr (!std::is_same_v<T, value_type_of<X>>)
+  template <class X, class Kernels = ext::kernels_for<X>>
+  requires(ext::typed_expression<X> && !std::derived_from<X, tensor>)
+      tensor(const X& x, ext::source_place w = ext::here()) {  // NOLINT: implicit on purpose
+    if constexpr (!std::is_same_v<T, ext::value_type_of<X>>)
       static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
                     "[tensor] the expression has another dtype than the tensor that names it: use "
                     "cast<T>(x)");
-    else if constexpr (!detail::shape_fits<shape_type, shape_type_of<X>>)
+    else if constexpr (!detail::shape_fits<shape_type, ext::shape_type_of<X>>)
       static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
                     "[tensor] the expression has another shape than the tensor that names it: use "
                     "reshape(x, shape<E...>), also where an extent becomes known");
     else
-      output_ = lower<Kernels>(x, w);
+      output_ = ext::lower<Kernels>(x, w);
   }
 
   /// A variable's value, read after the control dependencies in force here.
@@ -81,11 +81,11 @@ class tensor : public detail::typed_base {
   /// From an any_tensor, which stays the same tensor: `same(t, x)`. Throws invalid_argument if
   /// dtype or shape differ; where an extent of x is known only at run time, a run whose value has
   /// another one throws it, with this source location.
-  explicit tensor(const any_tensor& x, source_place w = here()) : tensor(x.handle(), w) {}
+  explicit tensor(const any_tensor& x, ext::source_place w = ext::here()) : tensor(x.handle(), w) {}
 
   /// The value of a node: `tensor<float, dyn, 10>(g.find("logits"))`. Throws not_found if `n` is
   /// empty, and as for an any_tensor.
-  explicit tensor(const node_ref& n, source_place w = here()) : tensor(detail::value_of(n, w), w) {}
+  explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here()) : tensor(detail::value_of(n, w), w) {}
 
   template <std::same_as<any_tensor> X>
   tensor(const X&) {  // NOLINT: implicit, to say what is meant
@@ -94,7 +94,7 @@ class tensor : public detail::typed_base {
                   "tensor<T, E...>(x) checks them, and converts it");
   }
 
-  template <scalar V>
+  template <ext::scalar V>
   requires(sizeof...(E) == 0) tensor(const V&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, V>,
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
@@ -118,21 +118,21 @@ class tensor : public detail::typed_base {
     return {};
   }
   /// A feed: `s.run(loss, x = value)`.
-  template <host_value V>
+  template <ext::host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
-    return make_feed<T, shape_type>(handle(), std::forward<V>(value));
+    return ext::make_feed<T, shape_type>(handle(), std::forward<V>(value));
   }
-  template <scalar V>
+  template <ext::scalar V>
   [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
     return std::as_const(*this) = std::forward<V>(value);
   }
-  template <scalar V>
+  template <ext::scalar V>
   requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
     return std::as_const(*this) = number[0];
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
+    return ext::make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
   }
   /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
   template <std::size_t N, std::size_t M>
@@ -147,7 +147,7 @@ class tensor : public detail::typed_base {
 
   /// To anything but tensors and ndarrays.
   template <class V>
-  requires(!host_value<V> && !expression<V> && !std::convertible_to<const V&, tensor>) feed_value
+  requires(!ext::host_value<V> && !ext::expression<V> && !std::convertible_to<const V&, tensor>) feed_value
   operator=(const V&) const {
     return detail::refuse_feed<tensor<T, E...>, V>();
   }
@@ -163,12 +163,12 @@ class tensor : public detail::typed_base {
 
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
-  const output& handle() const {
+  const ext::output& handle() const {
     if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
   /// For callers that report an empty handle themselves.
-  const output& unchecked() const { return output_; }
+  const ext::output& unchecked() const { return output_; }
 
   template <class B>
   requires std::same_as<B, bool>
@@ -180,15 +180,15 @@ class tensor : public detail::typed_base {
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const tensor& a, const tensor& b) {
-    return origin_of(a.output_) == origin_of(b.output_);
+    return ext::origin_of(a.output_) == ext::origin_of(b.output_);
   }
 
  protected:
-  output output_;
+  ext::output output_;
 };
 
 /// `tensor t = x + y` lacks its template arguments, and says so.
-template <typed_expression X>
+template <ext::typed_expression X>
 tensor(const X&) -> tensor<detail::missing>;
 
 namespace detail {
@@ -196,16 +196,16 @@ template <class T, std::int64_t... E>
 tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 }  // namespace detail
 
-template <typed_expression X, class Kernels>
-any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
+template <ext::typed_expression X, class Kernels>
+any_tensor::any_tensor(const X& x, ext::source_place w) : output_(ext::lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It replaces
 /// the expression wherever it is written. Throws invalid_argument if a dtype or shape known only at
 /// run time does not fit.
-template <expression X, host_value V, class K = kernels_for<X>>
+template <ext::expression X, ext::host_value V, class K = ext::kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
-  if constexpr (typed_expression<X>)
-    return make_feed<value_type_of<X>, shape_type_of<X>>(lower<K>(x, {}), std::forward<V>(value));
+  if constexpr (ext::typed_expression<X>)
+    return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(ext::lower<K>(x, {}), std::forward<V>(value));
   else
     return detail::make_any_feed(x.handle(), std::forward<V>(value));
 }

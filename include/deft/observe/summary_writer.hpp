@@ -28,14 +28,14 @@ class summary_writer {
   /// How the elements of `values`, numbers of any dtype and shape, are distributed. Elements that
   /// are not finite are left out.
   void histogram(std::string_view tag, const any_array& values, std::int64_t step);
-  template <element T, std::int64_t... E>
+  template <ext::element T, std::int64_t... E>
   void histogram(std::string_view tag, const ndarray<T, E...>& values, std::int64_t step) {
     histogram(tag, values.array(), step);
   }
   /// An image of (height, width) or (height, width, channels), with 1 (grey), 3 (RGB) or 4 (RGBA)
   /// channels, of uint8, or of float or double from 0 to 1. Throws invalid_argument otherwise.
   void image(std::string_view tag, const any_array& pixels, std::int64_t step);
-  template <element T, std::int64_t... E>
+  template <ext::element T, std::int64_t... E>
   void image(std::string_view tag, const ndarray<T, E...>& pixels, std::int64_t step) {
     image(tag, pixels.array(), step);
   }

@@ -16,11 +16,11 @@
 
 namespace deft {
 
-tensor_type op::arange::infer(std::span<const tensor_type> in) const {
-  if (!is_numeric(type)) fail(errc::invalid_argument, "[arange] is not defined for ", type);
+ext::tensor_type op::arange::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_numeric(type)) ext::fail(errc::invalid_argument, "[arange] is not defined for ", type);
   const dims out = shape_by(name, shape, in);
   if (out.rank() != 1)
-    fail(errc::invalid_argument, "[arange] expects a shape of one axis, and got ", out);
+    ext::fail(errc::invalid_argument, "[arange] expects a shape of one axis, and got ", out);
   return {out, type};
 }
 

@@ -6,6 +6,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// What an initializer is to make.
 struct initial_request {
   dtype type = dtype::none;
@@ -14,24 +16,26 @@ struct initial_request {
   source_place place;
 };
 
+}  // namespace ext
+
 /// Builds the first value of a variable: `zeros()`, `ones()`, `truncated_normal(s)`,
 /// `random_normal(mean, s)`, `random_uniform(low, high)`, a value, an expression, or a function of
 /// the program. Random values depend only on the variable's name and the graph's seed, not on the
 /// order in which variables are made nor on the step that initializes them.
 class initializer {
  public:
-  using function = std::function<any_tensor(const initial_request&)>;
+  using function = std::function<any_tensor(const ext::initial_request&)>;
 
   explicit initializer(function f) : make_(std::move(f)) {}
   /// The value of x; a scalar fills the variable. Variables in x stand for their first values.
-  template <expression X, class K = kernels_for<X>>
+  template <ext::expression X, class K = ext::kernels_for<X>>
   requires(!std::derived_from<X, operation>) initializer(const X& x)  // NOLINT: implicit on purpose
       : initializer(of(any_tensor(x))) {}
   /// Fills the variable.
   template <class S>
-  requires scalar<S> initializer(S v)  // NOLINT: implicit on purpose
+  requires ext::scalar<S> initializer(S v)  // NOLINT: implicit on purpose
       : initializer(filling(detail::literal_of(v))) {}
-  template <element T, std::int64_t... E>
+  template <ext::element T, std::int64_t... E>
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
@@ -44,7 +48,7 @@ class initializer {
   initializer& operator=(initializer o) noexcept;
   ~initializer();
 
-  any_tensor operator()(const initial_request& r) const { return make_(r); }
+  any_tensor operator()(const ext::initial_request& r) const { return make_(r); }
 
  private:
   static initializer of(any_tensor x);
@@ -54,11 +58,15 @@ class initializer {
   function make_;
 };
 
+namespace ext {
+
 /// What a variable can be made with.
 template <class X>
 concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
     std::same_as<X, any_array> || detail::element_range<const X> || std::same_as<X, initializer>;
+
+}  // namespace ext
 
 namespace detail {
 /// For a variable that is made at `w`, the place of what an expression is made of.

@@ -33,7 +33,7 @@ class placeholder : public tensor<T, E...> {
  public:
   /// (A template, so that 0 in a list of elements to feed is not taken for a null name.)
   template <std::convertible_to<std::string_view> Name>
-  explicit placeholder(const Name& name, source_place w = here())
+  explicit placeholder(const Name& name, ext::source_place w = ext::here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
   template <class Name = detail::missing>
   explicit placeholder() {
@@ -43,17 +43,17 @@ class placeholder : public tensor<T, E...> {
   placeholder(const placeholder&) = default;
 
   /// A feed: the value stands for the placeholder during one run.
-  template <host_value V>
+  template <ext::host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
-    return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+    return ext::make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
   }
   template <class V>
-  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+  requires(!ext::host_value<V> && !ext::expression<V>) feed_value operator=(const V&) const {
     return detail::refuse_feed<tensor<T, E...>, V>();
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
+    return ext::make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
   }
   /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
   template <std::size_t N, std::size_t M>
@@ -66,7 +66,7 @@ class placeholder : public tensor<T, E...> {
   }
   feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
 
-  template <expression X>
+  template <ext::expression X>
   void operator=(const X&) const {
     static_assert(
         detail::takes<placeholder, detail::got<X>>,
@@ -88,8 +88,12 @@ class placeholder : public tensor<T, E...> {
 template <std::convertible_to<std::string_view> Name>
 placeholder(const Name&) -> placeholder<detail::missing>;
 
+namespace ext {
+
 /// The same with a dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
                             source_place w = here());
+
+}  // namespace ext
 
 }  // namespace deft

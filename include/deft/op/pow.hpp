@@ -22,8 +22,8 @@ namespace deft {
 /// not an integer. The gradient for y is 0 where x is not positive, and both are 0 where x and y
 /// are.
 template <class X, class Y>
-requires operands<X, Y>
-auto pow(const X& x, const Y& y, source_place w = here()) { return make<op::pow>(w, x, y); }
+requires ext::operands<X, Y>
+auto pow(const X& x, const Y& y, ext::source_place w = ext::here()) { return ext::make<op::pow>(w, x, y); }
 }  // namespace deft
 
 #include <deft/op/equal.hpp>

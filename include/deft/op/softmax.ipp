@@ -12,11 +12,11 @@
 
 namespace deft {
 
-tensor_type op::softmax::infer(std::span<const tensor_type> in) const {
-  if (!is_floating(in[0].type))
-    fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
+ext::tensor_type op::softmax::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_floating(in[0].type))
+    ext::fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
   if (in[0].shape.rank() < 1)
-    fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
+    ext::fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
   return in[0];
 }
 

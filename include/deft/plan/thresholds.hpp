@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace deft::thresholds {
+namespace deft::ext::thresholds {
 
 // Elements of a tensor.
 
@@ -101,4 +101,4 @@ inline constexpr std::int64_t band_bytes = 1 << 16;
 /// Outputs up to which windows are summed along their rows.
 inline constexpr std::int64_t few_outputs = 4;
 
-}  // namespace deft::thresholds
+}  // namespace deft::ext::thresholds

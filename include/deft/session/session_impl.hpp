@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace deft {
+namespace deft::ext {
 
 /// An engine and a cache of plans, keyed by the exact fetches and feeds. A cached plan owns its
 /// nodes, so an expression that is written again finds them. Expressions that differ only in
@@ -74,4 +74,4 @@ class session_impl {
   bool closed_ = false;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

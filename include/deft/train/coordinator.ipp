@@ -21,8 +21,8 @@ class coordinator::state {
     const graph g = current_graph();
     std::lock_guard lock(guard_);
     if (joined_)
-      fail(errc::failed_precondition, "[coordinator] the threads were joined; none can be started");
-    threads_.push_back(start_thread([this, g, f = std::move(f)] {
+      ext::fail(errc::failed_precondition, "[coordinator] the threads were joined; none can be started");
+    threads_.push_back(ext::start_thread([this, g, f = std::move(f)] {
       auto in_graph = as_default(g);
       try {
         f();
@@ -75,9 +75,9 @@ coordinator::~coordinator() {
   try {
     join();
   } catch (const std::exception& e) {
-    logging::warning("[coordinator] a thread ended with: ", e.what());
+    ext::logging::warning("[coordinator] a thread ended with: ", e.what());
   } catch (...) {
-    logging::warning("[coordinator] a thread ended with an exception that is not a std::exception");
+    ext::logging::warning("[coordinator] a thread ended with an exception that is not a std::exception");
   }
 }
 

@@ -15,7 +15,7 @@ namespace deft {
 class activation_function {
  public:
   activation_function() = default;
-  activation_function(any_tensor (*operation)(const any_tensor&, source_place))  // NOLINT
+  activation_function(any_tensor (*operation)(const any_tensor&, ext::source_place))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
   activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT
   template <class F>
@@ -44,9 +44,9 @@ class training_flag {
  public:
   training_flag(bool value) : value_(value) {}  // NOLINT: implicit on purpose
   /// Throws invalid_argument if `x` is not a scalar of bool.
-  template <expression X>
+  template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      training_flag(const X& x, source_place w = here())  // NOLINT: implicit on purpose
+      training_flag(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_flag(w);
   }
@@ -62,7 +62,7 @@ class training_flag {
   }
 
  private:
-  void expect_flag(source_place w) const;
+  void expect_flag(ext::source_place w) const;
   any_tensor chosen(const any_tensor& training, const any_tensor& otherwise) const;
 
   bool value_ = true;

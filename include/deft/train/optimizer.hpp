@@ -24,9 +24,9 @@ class hyperparameter {
  public:
   hyperparameter(double value) : value_(value) {}  // NOLINT: implicit on purpose
   /// Throws invalid_argument if `x` is not a floating scalar.
-  template <expression X>
+  template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      hyperparameter(const X& x, source_place w = here())  // NOLINT: implicit on purpose
+      hyperparameter(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_scalar(w);
   }
@@ -37,7 +37,7 @@ class hyperparameter {
   const double* number() const { return tensor_.valid() ? nullptr : &value_; }
 
  private:
-  void expect_scalar(source_place w) const;
+  void expect_scalar(ext::source_place w) const;
 
   double value_ = 0;
   any_tensor tensor_;
@@ -120,37 +120,37 @@ class optimizer {
   /// One step of training: the operation that updates every trainable variable of float or double
   /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none, or
   /// the loss is not a floating scalar.
-  template <expression L>
-  operation minimize(const L& loss, source_place w = here()) const {
+  template <ext::expression L>
+  operation minimize(const L& loss, ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, nullptr, w);
   }
   /// Also adds 1 to `step` after the updates.
-  template <expression L>
+  template <ext::expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
   /// Updates only the given variables: `minimize(loss, {w, b})`, `minimize(loss, w)`.
-  template <expression L>
+  template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, nullptr, w);
   }
-  template <expression L>
+  template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     const variable<std::int64_t>& step, source_place w = here()) const {
+                     const variable<std::int64_t>& step, ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, &step, w);
   }
-  template <expression L, std::convertible_to<any_variable> V>
-  operation minimize(const L& loss, const V& of, source_place w = here()) const {
+  template <ext::expression L, std::convertible_to<any_variable> V>
+  operation minimize(const L& loss, const V& of, ext::source_place w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, w);
   }
-  template <expression L, std::convertible_to<any_variable> V>
+  template <ext::expression L, std::convertible_to<any_variable> V>
   operation minimize(const L& loss, const V& of, const variable<std::int64_t>& step,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, step, w);
   }
-  template <expression L, class F>
+  template <ext::expression L, class F>
   requires std::is_function_v<F> operation minimize(const L&, F&)
   const {
     static_assert(detail::takes<optimizer, F>,
@@ -167,11 +167,11 @@ class optimizer {
   /// The second half: updates each variable that has a gradient, then adds 1 to `step`. Throws
   /// invalid_argument if no variable has one.
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            source_place w = here()) const {
+                            ext::source_place w = ext::here()) const {
     return apply(gradients, nullptr, w);
   }
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            const variable<std::int64_t>& step, source_place w = here()) const {
+                            const variable<std::int64_t>& step, ext::source_place w = ext::here()) const {
     return apply(gradients, &step, w);
   }
 
@@ -189,20 +189,20 @@ class optimizer {
   }
   /// What apply_gradients does; `step` may be null.
   virtual operation apply(const std::vector<gradient_of_variable>& gradients,
-                          const variable<std::int64_t>* step, source_place w) const;
+                          const variable<std::int64_t>* step, ext::source_place w) const;
 
  private:
   template <class L>
-  static any_tensor scalar_loss(const L& loss, source_place w) {
+  static any_tensor scalar_loss(const L& loss, ext::source_place w) {
     if constexpr (!detail::may_be_scalar<L>)
       static_assert(
           detail::takes<optimizer, detail::got<L>>,
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
-    const place_scope on_behalf(w);
+    const ext::place_scope on_behalf(w);
     return any_tensor(loss);
   }
   operation minimize_any(const any_tensor& loss, const std::vector<any_variable>* variables,
-                         const variable<std::int64_t>* step, source_place w) const;
+                         const variable<std::int64_t>* step, ext::source_place w) const;
 };
 
 /// The mean of what `compute_gradients` returned for several replicas of a model, in the same order
@@ -210,6 +210,6 @@ class optimizer {
 /// (Replicas with variables of their own use all_reduce_mean.)
 /// Throws invalid_argument if the replicas' variables differ.
 std::vector<gradient_of_variable> average_gradients(
-    const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w = here());
+    const std::vector<std::vector<gradient_of_variable>>& replicas, ext::source_place w = ext::here());
 
 }  // namespace deft

@@ -17,13 +17,13 @@ struct decay_options {
 /// rate decay_rate^(step / decay_steps).
 tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
                                 double decay_steps, double decay_rate, decay_options options = {},
-                                source_place w = here());
+                                ext::source_place w = ext::here());
 
 /// values[i] while step <= boundaries[i], and after all boundaries values.back(). Boundaries
 /// increase, and there is one value more.
 tensor<float> piecewise_constant(const any_tensor& step,
                                  const std::vector<std::int64_t>& boundaries,
-                                 const std::vector<double>& values, source_place w = here());
+                                 const std::vector<double>& values, ext::source_place w = ext::here());
 
 struct polynomial_options {
   double end_rate = 0.0001;  ///< what it reaches after decay_steps
@@ -33,16 +33,16 @@ struct polynomial_options {
 /// (rate - end_rate) (1 - step / decay_steps)^power + end_rate; end_rate after decay_steps.
 tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
                                double decay_steps, polynomial_options options = {},
-                               source_place w = here());
+                               ext::source_place w = ext::here());
 
 /// rate ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); rate alpha after decay_steps.
 /// (Loshchilov, Hutter: SGDR, ICLR 2017, without restarts.)
 tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
-                           double alpha = 0, source_place w = here());
+                           double alpha = 0, ext::source_place w = ext::here());
 
 /// rate (step + 1) / warmup_steps in the first warmup_steps steps, then rate, which may be another
 /// schedule.
 tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
-                            source_place w = here());
+                            ext::source_place w = ext::here());
 
 }  // namespace deft

@@ -27,16 +27,16 @@ constexpr const char* failures_of_graph = "sync_replicas/fail";
 constexpr const char* leaves_of_graph = "sync_replicas/leave";
 constexpr const char* states_of_graph = "sync_replicas/state";
 
-std::vector<node_ref> collected(const graph& g, const char* collection) {
-  std::vector<node_ref> nodes;
-  for (const output& o : g.collected(collection, "")) nodes.push_back(o.node);
+std::vector<ext::node_ref> collected(const graph& g, const char* collection) {
+  std::vector<ext::node_ref> nodes;
+  for (const ext::output& o : g.collected(collection, "")) nodes.push_back(o.node);
   return nodes;
 }
 
 }  // namespace
 
 sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                             std::function<operation()> after_update, source_place w)
+                             std::function<operation()> after_update, ext::source_place w)
     : inner_(std::move(inner)),
       needed_(needed),
       total_(total),
@@ -44,7 +44,7 @@ sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed,
   if (needed < 1 || total < needed || total > op::replica_round::most)
     throw error(
         errc::invalid_argument,
-        str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total, " replicas"),
+        ext::str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total, " replicas"),
         {}, w);
 }
 
@@ -53,31 +53,31 @@ namespace {
 /// Writes the nodes of one round.
 class round_writer {
  public:
-  round_writer(const any_variable& home, int needed, int total, source_place w)
+  round_writer(const any_variable& home, int needed, int total, ext::source_place w)
       : graph_(graph::of(*home.handle().node)), home_(home), w_(w) {
-    const auto state = decode<op::variable>(home.handle().node->attributes);
+    const auto state = ext::decode<op::variable>(home.handle().node->attributes);
     round_.container = state.container;
     // Every worker writes the same program, and so the same names.
     round_.barrier =
-        str(home.name(), "/sync_replicas_", graph_.collected(updates_of_graph, "").size());
+        ext::str(home.name(), "/sync_replicas_", graph_.collected(updates_of_graph, "").size());
     round_.needed = needed;
     round_.total = total;
   }
 
   /// A node of the barrier.
   template <class Op>
-  node_ref at_barrier(std::span<const output> in = {}) const {
+  ext::node_ref at_barrier(std::span<const ext::output> in = {}) const {
     Op o;
     static_cast<op::replica_round&>(o) = round_;
     return add(o, home_, in);
   }
 
   /// Brings a gradient to the task of its variable.
-  node_ref bring(const any_variable& v, const any_tensor& gradient) const {
+  ext::node_ref bring(const any_variable& v, const any_tensor& gradient) const {
     op::accumulate_gradient o;
     o.container = round_.container;
     o.accumulator = name_for(v);
-    std::vector<output> in;
+    std::vector<ext::output> in;
     if (const auto slices = detail::slices_of(gradient))
       in = {slices->rows.handle(), slices->indices.handle()};
     else
@@ -86,7 +86,7 @@ class round_writer {
   }
 
   /// The mean of what `sessions` have brought.
-  any_tensor mean(const any_variable& v, const any_tensor& gradient, const output& sessions,
+  any_tensor mean(const any_variable& v, const any_tensor& gradient, const ext::output& sessions,
                   const any_tensor& scale) const {
     const auto slices = detail::slices_of(gradient);
     op::take_gradients o;
@@ -100,16 +100,16 @@ class round_writer {
       o.shape[0] = dyn;
       o.index_type = slices->indices.type();
     }
-    const output in[] = {sessions};
-    const node_ref taken = add(o, v, in);
+    const ext::output in[] = {sessions};
+    const ext::node_ref taken = add(o, v, in);
     const detail::placed_with there(v);
     std::vector<any_tensor> parts;
     for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(round_.needed); ++i)
-      parts.push_back(slices ? detail::indexed_slices{any_tensor(output{taken, 2 * i}),
-                                                      any_tensor(output{taken, 2 * i + 1}),
+      parts.push_back(slices ? detail::indexed_slices{any_tensor(ext::output{taken, 2 * i}),
+                                                      any_tensor(ext::output{taken, 2 * i + 1}),
                                                       slices->like}
                                    .tensor()
-                             : any_tensor(output{taken, i}));
+                             : any_tensor(ext::output{taken, i}));
     any_tensor total = detail::sum_of_slices(parts);
     if (!total.valid()) {
       total = parts[0];
@@ -120,12 +120,12 @@ class round_writer {
   }
 
  private:
-  std::string name_for(const any_variable& v) const { return str(round_.barrier, "/", v.name()); }
+  std::string name_for(const any_variable& v) const { return ext::str(round_.barrier, "/", v.name()); }
   template <class Op>
-  node_ref add(const Op& o, const any_variable& near, std::span<const output> in) const {
-    node_request r;
-    r.def = &record_of<Op>;
-    r.attributes = encode(o);
+  ext::node_ref add(const Op& o, const any_variable& near, std::span<const ext::output> in) const {
+    ext::node_request r;
+    r.def = &ext::record_of<Op>;
+    r.attributes = ext::encode(o);
     r.inputs = in;
     r.place = w_;
     r.device = detail::processor_of(near);
@@ -134,15 +134,15 @@ class round_writer {
 
   graph graph_;
   const any_variable home_;
-  const source_place w_;
+  const ext::source_place w_;
   op::replica_round round_;
 };
 
 }  // namespace
 
 operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradients,
-                               const variable<std::int64_t>* step, source_place w) const {
-  const place_scope on_behalf(w);
+                               const variable<std::int64_t>* step, ext::source_place w) const {
+  const ext::place_scope on_behalf(w);
   std::vector<gradient_of_variable> brought;
   for (const auto& g : gradients)
     if (g.gradient.valid()) brought.push_back(g);
@@ -154,33 +154,33 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
   const auto in_graph = as_default(g);
   const round_writer round(home, needed_, total_, w);
 
-  output begun[1];
+  ext::output begun[1];
   {
-    const scope before_all(push_controls{nullptr});
+    const ext::scope before_all(ext::push_controls{nullptr});
     begun[0] = {round.at_barrier<op::current_round>(), 0};
   }
-  std::vector<node_ref> there;
+  std::vector<ext::node_ref> there;
   for (const auto& [v, gradient] : brought) there.push_back(round.bring(v, gradient));
-  control_scope with_gradients(std::move(there));
-  const node_ref arrive = round.at_barrier<op::arrive_at_round>(begun);
+  ext::control_scope with_gradients(std::move(there));
+  const ext::node_ref arrive = round.at_barrier<op::arrive_at_round>(begun);
 
   // Waiting for a grant and the update are steps of their own: what the update reads, such as slots
   // and the step of a rate, must not be from before the grant.
-  const scope without_controls(push_controls{nullptr});
-  const node_ref granted = round.at_barrier<op::await_replicas>();
+  const ext::scope without_controls(ext::push_controls{nullptr});
+  const ext::node_ref granted = round.at_barrier<op::await_replicas>();
   g.collect(grants_of_graph, "", {granted, 0});
   for (auto& [v, gradient] : brought)
-    gradient = round.mean(v, gradient, {granted, 0}, any_tensor(output{granted, 1}));
+    gradient = round.mean(v, gradient, {granted, 0}, any_tensor(ext::output{granted, 1}));
   const operation applied =
       step ? inner_->apply_gradients(brought, *step, w) : inner_->apply_gradients(brought, w);
   {
-    const control_scope after_gradients({applied.handle()});
-    std::optional<control_scope> after_all;
-    if (after_update_) after_all.emplace(std::vector<node_ref>{after_update_().handle()});
+    const ext::control_scope after_gradients({applied.handle()});
+    std::optional<ext::control_scope> after_all;
+    if (after_update_) after_all.emplace(std::vector<ext::node_ref>{after_update_().handle()});
     g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   }
   const placeholder<std::uint8_t, dyn> text("sync_replicas/text");
-  const output in[] = {text.handle()};
+  const ext::output in[] = {text.handle()};
   g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(in), 0});
   g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
   g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
@@ -196,8 +196,8 @@ class replica_updates::state {
                leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
-      const tensor<std::int64_t, dyn> sessions(output{grants[i], 0});
-      const tensor<double> scale(output{grants[i], 1});
+      const tensor<std::int64_t, dyn> sessions(ext::output{grants[i], 0});
+      const tensor<double> scale(ext::output{grants[i], 1});
       s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
       rounds_.push_back(
           {s.prepare(sessions, scale), s.prepare(operation(updates[i]), feeds(sessions, scale)),
@@ -247,7 +247,7 @@ class replica_updates::state {
   /// Fails the steps that wait for the update. Returns false if that is not possible: the barrier's
   /// task is lost, which the worker's own steps report.
   bool report(const round& r, const error& e) const {
-    const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
+    const std::string text = ext::str(static_cast<int>(e.code()), "\n", e.message());
     try {
       r.fail({.cancel = stopping_.get_token()}, as_text(text));
       return true;
@@ -281,8 +281,8 @@ namespace {
 class replica_hook_of_graph final : public hook {
  public:
   explicit replica_hook_of_graph(graph g) : graph_(std::move(g)) {
-    for (const node_ref& n : collected(graph_, states_of_graph))
-      for (const std::uint32_t port : {0u, 1u}) states_.emplace_back(output{n, port});
+    for (const ext::node_ref& n : collected(graph_, states_of_graph))
+      for (const std::uint32_t port : {0u, 1u}) states_.emplace_back(ext::output{n, port});
     left_.resize(states_.size() / 2);
   }
   void after_create(run_context& context) override {
@@ -328,7 +328,7 @@ class replica_hook_of_graph final : public hook {
       const std::vector<any_array> now = state();
       for (std::size_t i = 0; i < now.size(); i += 2)
         if (const std::int64_t absent = now[i].data<std::int64_t>()[1])
-          logging::warning("synchronous training: ", absent,
+          ext::logging::warning("synchronous training: ", absent,
                            " of the workers have not come yet, and a step needs ",
                            now[i].data<std::int64_t>()[0]);
     } catch (const error&) {
@@ -345,10 +345,10 @@ class replica_hook_of_graph final : public hook {
       names.replace(at, 1, at + 1 < names.size() ? ", " : "");
     const std::int64_t needed = numbers.data<std::int64_t>()[0];
     if (names.empty())
-      logging::warning("all workers that had left are back; a step averages ", needed,
+      ext::logging::warning("all workers that had left are back; a step averages ", needed,
                        " gradients");
     else
-      logging::warning("workers that have left: ", names, "; a step averages ", needed,
+      ext::logging::warning("workers that have left: ", names, "; a step averages ", needed,
                        needed == 1 ? " gradient" : " gradients");
   }
 
@@ -365,11 +365,11 @@ class replica_hook_of_graph final : public hook {
 hook_ref detail::replica_hook(const task& self, graph g) {
   const int workers = self.distributed() ? static_cast<int>(self.cluster().workers().size()) : 1;
   const auto states = collected(g, states_of_graph);
-  for (const node_ref& n : states)
-    if (const auto total = decode<op::describe_round>(n->attributes).total; total > workers)
+  for (const ext::node_ref& n : states)
+    if (const auto total = ext::decode<op::describe_round>(n->attributes).total; total > workers)
       throw error(errc::invalid_argument,
-                  str("[sync_replicas] waits for ", total, " replicas, and there ",
-                      workers == 1 ? "is 1 worker" : str("are ", workers, " workers")),
+                  ext::str("[sync_replicas] waits for ", total, " replicas, and there ",
+                      workers == 1 ? "is 1 worker" : ext::str("are ", workers, " workers")),
                   {}, n->place());
   if (states.empty()) return nullptr;
   return std::make_shared<replica_hook_of_graph>(std::move(g));

@@ -7,7 +7,7 @@
 #include <deft/execute/cpu/windows.hpp>
 #include <deft/execute/team.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace convolution {
 namespace {
 
@@ -186,4 +186,4 @@ class filter_gradient final : public typed_kernel {
 
 }  // namespace
 }  // namespace convolution
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

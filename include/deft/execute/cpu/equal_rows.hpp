@@ -7,7 +7,7 @@
 #include <deft/execute/row_parts.hpp>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace places {
 namespace {
 
@@ -86,4 +86,4 @@ struct equal_rows {
 
 }  // namespace
 }  // namespace places
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -17,7 +17,7 @@
 #include <deft/op/scatter.hpp>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace places {
 namespace {
 
@@ -477,4 +477,4 @@ kernel_table index_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 namespace detail {
 template <class T, int N>
@@ -233,4 +233,4 @@ struct packet {
   }
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

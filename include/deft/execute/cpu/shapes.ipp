@@ -16,12 +16,12 @@
 #include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::positions, deft::moving::transpose_levels;
+using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -338,4 +338,4 @@ kernel_table shape_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

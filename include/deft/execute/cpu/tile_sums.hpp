@@ -5,7 +5,7 @@
 #include <deft/execute/cpu/pack_group.hpp>
 #include <deft/execute/long_sum.hpp>
 
-namespace deft::cpu::convolution {
+namespace deft::ext::cpu::convolution {
 
 /// The leaves of a tile's sums.
 template <class T, int L, int P>
@@ -50,4 +50,4 @@ class tile_sums {
   std::int64_t left_ = leaf;
 };
 
-}  // namespace deft::cpu::convolution
+}  // namespace deft::ext::cpu::convolution

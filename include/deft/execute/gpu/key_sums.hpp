@@ -8,7 +8,7 @@
 #include <deft/execute/gpu/divider.hpp>
 #include <deft/execute/row_parts.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Where the first of the keys is that equal each; equal ones follow each other. Searched for in
 /// steps that double, and then halve.
@@ -101,4 +101,4 @@ struct joined_parts : part_sums<T, To> {
   }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -4,7 +4,7 @@
 #pragma once
 #include <string_view>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// CUDA C++17, without headers. A test holds each function against num::lane.
 inline constexpr std::string_view prelude = R"cuda(
@@ -303,4 +303,4 @@ template <class T> DEVICE T* part_of(void* scratch, long long fold, long long pa
 }
 )cuda";
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

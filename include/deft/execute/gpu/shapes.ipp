@@ -13,12 +13,12 @@
 #include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::positions, deft::moving::transpose_levels;
+using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -368,4 +368,4 @@ kernel_table shape_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

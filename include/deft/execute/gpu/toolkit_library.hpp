@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// One that was loaded stays so.
 class toolkit_library {
@@ -35,4 +35,4 @@ class toolkit_library {
   void* library_ = nullptr;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

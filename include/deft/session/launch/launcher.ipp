@@ -32,7 +32,7 @@ struct launched_task {
   int index = 0;
   std::string name;
   pid_t pid = -1;
-  file_descriptor output;
+  ext::file_descriptor output;
   std::chrono::steady_clock::time_point started;
   std::string partial, bar;
 };
@@ -46,11 +46,11 @@ struct restart {
 
 /// Throws invalid_argument for a cluster that cannot be.
 void check_jobs(const std::vector<std::pair<std::string, int>>& jobs) {
-  if (jobs.empty()) fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
+  if (jobs.empty()) ext::fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
   std::vector<cluster_spec::job> spec;
   for (const auto& [job, tasks] : jobs) {
     if (tasks < 1)
-      fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
+      ext::fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
            " tasks; expected at least 1");
     spec.emplace_back(job,
                       std::vector<std::string>(static_cast<std::size_t>(tasks), "localhost:0"));
@@ -87,24 +87,24 @@ class cluster_launcher {
     for (const auto& [job, tasks] : jobs) own.push_back(job + "_hosts");
     for (const auto& flag : own)
       if (names(arguments, flag))
-        fail(errc::invalid_argument, "--", flag,
+        ext::fail(errc::invalid_argument, "--", flag,
              " is set by the launcher; to start a single task by hand, give --job_name, too");
     for (const auto& [flag, value] :
          {std::pair{"restarts", options.restarts}, {"grace", options.grace}})
       if (value < 0)
-        fail(errc::invalid_argument, "--", flag, "=", value, ": expected a number from 0");
+        ext::fail(errc::invalid_argument, "--", flag, "=", value, ": expected a number from 0");
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     unsigned k = 0;
     for (const auto& [job, tasks] : jobs) {
       std::string list;
       for (int i = 0; i < tasks; ++i) {
-        const int fd = listen_socket("localhost:0");
-        sockets_[{job, i}] = file_descriptor(fd);
+        const int fd = ext::listen_socket("localhost:0");
+        sockets_[{job, i}] = ext::file_descriptor(fd);
         if (options.bind) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
-        list += str(i ? "," : "", address_of_socket(fd));
-        std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
+        list += ext::str(i ? "," : "", ext::address_of_socket(fd));
+        std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, ext::address_of_socket(fd).c_str());
       }
-      hosts_.push_back(str("--", job, "_hosts=", list));
+      hosts_.push_back(ext::str("--", job, "_hosts=", list));
     }
     std::fflush(stdout);
     // Blocked except during ppoll, so that no signal is missed between the check and the wait.
@@ -193,7 +193,7 @@ class cluster_launcher {
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts_.begin(), hosts_.end());
     // The tasks share the processors: threads of one that spin take time from the others.
-    const auto processors = static_cast<unsigned>(usable_processors());
+    const auto processors = static_cast<unsigned>(ext::usable_processors());
     if (!names(arguments_, "intra_op_threads") && processors_.empty())
       words.push_back("--intra_op_threads=" +
                       std::to_string(std::max(1u, processors / tasks_in_all_)));
@@ -203,13 +203,13 @@ class cluster_launcher {
     argv.push_back(nullptr);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-      fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
+      ext::fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
            std::strerror(errno));
-    file_descriptor output(ends[0]), input(ends[1]);
+    ext::file_descriptor output(ends[0]), input(ends[1]);
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid < 0)
-      fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
+      ext::fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
            std::strerror(errno));
     if (pid == 0) {
       setpgid(0, group_);
@@ -222,7 +222,7 @@ class cluster_launcher {
       // two workers on two processors make a fifth more steps than if they interrupted each other.
       if (const sched_param none{}; processors < tasks_in_all_)
         sched_setscheduler(0, SCHED_BATCH, &none);
-      setenv("DEFT_LOG_NAME", str(job, "/", index).c_str(), 1);
+      setenv("DEFT_LOG_NAME", ext::str(job, "/", index).c_str(), 1);
       dup2(input.get(), STDOUT_FILENO);
       for (const auto& [task, fd] : sockets_)
         if (fd.get() != own) ::close(fd.get());
@@ -321,7 +321,7 @@ class cluster_launcher {
 
   std::vector<std::string> arguments_, hosts_;
   /// As long as tasks may be started.
-  std::map<std::pair<std::string, int>, file_descriptor> sockets_;
+  std::map<std::pair<std::string, int>, ext::file_descriptor> sockets_;
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
   const launch_options options_;
   int restarts_;  ///< that are left

@@ -17,8 +17,12 @@
 
 namespace deft {
 
+namespace ext {
+
 class engine;
 class task_signals;
+
+}  // namespace ext
 
 /// A flag of a program, without "--", and what it sets: `{"steps", "number of steps (1000)"}`.
 struct program_flag {
@@ -100,7 +104,7 @@ class task {
   deft::server& server();
 
   /// The engine of a session on this task; sessions use it.
-  std::shared_ptr<engine> engine_for(const session_options& options);
+  std::shared_ptr<ext::engine> engine_for(const session_options& options);
 
  private:
   cluster_spec cluster_;
@@ -120,8 +124,8 @@ class task {
 
   std::vector<std::string> rest_;
   std::vector<program_flag> own_;  ///< empty where the program does not name them
-  friend class task_signals;
-  task_signals* signals_ = nullptr;  ///< while task_main runs
+  friend class ext::task_signals;
+  ext::task_signals* signals_ = nullptr;  ///< while task_main runs
   mutable std::mutex guard_;
   mutable std::vector<bool> read_;  ///< of rest_
   std::unique_ptr<deft::server> server_;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// What a task knows of a task of its cluster.
 struct task_state {
@@ -117,4 +117,4 @@ class coordination {
   std::vector<std::shared_ptr<farewell>> farewells_;  ///< that have begun
 };
 
-}  // namespace deft
+}  // namespace deft::ext

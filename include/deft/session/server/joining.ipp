@@ -8,7 +8,7 @@
 #include <deft/core/log.hpp>
 #include <deft/session/server/coordination.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Tells a task, perhaps on another thread, that this one is done, or serves until others are.
 class coordination::farewell {
@@ -232,4 +232,4 @@ void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   farewells_.insert(farewells_.end(), told.begin(), told.end());
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -9,9 +9,13 @@
 
 namespace deft {
 
+namespace ext {
+
 class coordination;
 class engine;
 class server_impl;
+
+}  // namespace ext
 
 /// Options of a server; every member has a default.
 struct server_options {
@@ -30,7 +34,7 @@ struct server_options {
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
   /// How many bytes and messages a peer may send for steps that have not begun, for each
   /// connection; the peer keeps the rest until they begin.
-  credit_window window = {};
+  ext::credit_window window = {};
   /// How long a parameter server waits for a worker that was lost, before join throws.
   std::chrono::nanoseconds away = std::chrono::minutes(2);
 };
@@ -81,11 +85,11 @@ class server {
   /// Tells the other tasks that this one no longer needs them; see coordination::done.
   void done();
   /// Signals between tasks, and their state: see deft/session/server/coordination.hpp.
-  deft::coordination& coordination();
+  deft::ext::coordination& coordination();
 
  private:
   friend class task;
-  std::unique_ptr<server_impl> impl_;
+  std::unique_ptr<ext::server_impl> impl_;
 };
 
 }  // namespace deft

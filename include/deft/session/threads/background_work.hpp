@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// Work on other threads for one owner, who can wait until all of it has ended. Thread-safe.
 class background_work {
@@ -39,4 +39,4 @@ class background_work {
   std::shared_ptr<count> count_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

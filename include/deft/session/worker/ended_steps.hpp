@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 
 /// Messages for steps that have ended are dropped. Step numbers rise, and the master says below
 /// which number all steps have ended.
@@ -32,4 +32,4 @@ class ended_steps {
   std::set<std::uint64_t> some_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext
