@@ -15,6 +15,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::names_in;
 using testing::temporary_folder;

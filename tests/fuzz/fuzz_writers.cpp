@@ -17,6 +17,7 @@
 #include "fuzzing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using fuzzing::bytes;
 using fuzzing::found;
 using fuzzing::taker;

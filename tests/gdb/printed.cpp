@@ -4,6 +4,7 @@
 #include <deft/expr.hpp>
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 [[gnu::noinline]] void stop() { asm volatile(""); }

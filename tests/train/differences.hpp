@@ -36,7 +36,7 @@ inline void check_differences(const deft::any_tensor& y, std::vector<point> at) 
   const any_tensor loss = sum(y * y * 0.5 + y);
   std::vector<any_tensor> xs;
   for (const point& p : at) xs.push_back(p.x);
-  const std::vector<any_tensor> gradients = deft::plan::gradients(loss, xs);
+  const std::vector<any_tensor> gradients = deft::ext::plan::gradients(loss, xs);
   deft::session s;
   const auto value = [&] {
     return *std::get<0>(s.run(loss, xs, feeds_of(at))).template data<double>();
@@ -75,7 +75,7 @@ inline void check_differences(
     for (const deft::any_array& v : values) {
       deft::dims declared = v.shape();
       if (dynamic && at.empty()) declared[0] = deft::dyn;
-      at.push_back({deft::make_placeholder("x", deft::dtype::float64, declared), v});
+      at.push_back({deft::ext::make_placeholder("x", deft::dtype::float64, declared), v});
     }
     std::vector<deft::any_tensor> xs;
     for (const point& p : at) xs.push_back(p.x);

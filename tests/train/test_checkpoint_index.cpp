@@ -10,6 +10,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::names_in;
 using testing::own_graph;

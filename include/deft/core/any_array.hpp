@@ -48,7 +48,9 @@ class any_array {
   dtype type() const { return type_; }
   const dims& shape() const { return shape_; }
   std::int64_t elements() const { return valid() ? shape_.elements() : 0; }
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * ext::size_of_dtype(type_); }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(elements()) * ext::size_of_dtype(type_);
+  }
   bool valid() const { return type_ != dtype::none; }
 
   const ext::buffer& storage() const { return buffer_; }
@@ -95,7 +97,8 @@ class any_array {
 
  private:
   void expect(dtype t) const {
-    if (t != type_) ext::fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
+    if (t != type_)
+      ext::fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
   }
   void own();
 

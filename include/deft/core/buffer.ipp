@@ -180,8 +180,8 @@ class host_memory_t final : public ext::memory {
     munmap(p, capacity);
   }
   [[noreturn]] void fail_to_allocate(std::size_t bytes) {
-    ext::fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ", mapped(),
-         " of ", limit());
+    ext::fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ",
+              mapped(), " of ", limit());
   }
 
  private:

@@ -21,6 +21,4 @@ namespace deft::detail {
 std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before);
 }  // namespace deft::detail
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

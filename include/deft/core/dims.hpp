@@ -46,7 +46,8 @@ struct dims {
 
   /// Throws invalid_argument beyond max_rank.
   constexpr void push_back(std::int64_t v) {
-    if (n == max_rank) ext::fail(errc::invalid_argument, "a rank above ", max_rank, " is not supported");
+    if (n == max_rank)
+      ext::fail(errc::invalid_argument, "a rank above ", max_rank, " is not supported");
     e[n++] = v;
   }
   constexpr bool contains(std::int64_t v) const {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <deft/core/log.hpp>
 
-namespace deft::ext::logging {
+namespace deft::logging {
 
 /// Lines of one kind: at most one a second, or one each `milliseconds`. A line says how many were
 /// left out before it. Thread-safe.
@@ -29,4 +29,4 @@ class limited {
   std::atomic<long long> left_out_{0};
 };
 
-}  // namespace deft::ext::logging
+}  // namespace deft::logging

@@ -4,7 +4,9 @@
 #include <deft/core/text.hpp>
 #include <string>
 
-namespace deft::ext::logging {
+namespace deft::logging {
+
+using namespace ext;
 
 enum class level : int { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
@@ -37,4 +39,4 @@ void warning(const Parts&... parts) {
   log(level::warning, parts...);
 }
 
-}  // namespace deft::ext::logging
+}  // namespace deft::logging

@@ -118,7 +118,7 @@ class ndarray {
   ndarray(A a) : array_(std::move(a)) {  // NOLINT: implicit, and checked
     if (array_.type() != dtype_of<T> || !ext::fits(shape_type::value, array_.shape()))
       ext::fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
-           " is not an ndarray of ", dtype_of<T>, shape_type::value);
+                " is not an ndarray of ", dtype_of<T>, shape_type::value);
     elements_ = static_cast<const T*>(array_.raw());
     for (std::size_t k = 0; k < sizeof...(E); ++k) extents_[k] = array_.shape().e[k];
   }
@@ -254,7 +254,7 @@ class ndarray {
       std::copy(given.begin(), given.end(), d.begin());
       if (!ext::fits(shape_type::value, d))
         ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
-             " cannot have the extents ", d);
+                  " cannot have the extents ", d);
       return d;
     }
     auto next = given.begin();
@@ -271,7 +271,7 @@ class ndarray {
       if (e == dyn) e = known ? n / known : 0;
     if (d.elements() != n)
       ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
-           " elements");
+                " elements");
     return d;
   }
   template <std::size_t... K, class... Index>

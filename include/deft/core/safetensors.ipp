@@ -95,7 +95,8 @@ json::object parse_header(const std::string& path, std::string text) {
   if (const auto at = text.find(key); at != text.npos) {
     const auto stored = from_hex(std::string_view(text).substr(at + key.size(), 8));
     if (stored) text.replace(at + key.size(), 8, 8, '0');
-    if (!stored || ext::crc32c(text) != *stored) bad_file(path, "the checksum of its header is wrong");
+    if (!stored || ext::crc32c(text) != *stored)
+      bad_file(path, "the checksum of its header is wrong");
   } else if (const json::value* metadata = header.if_contains(metadata_key);
              metadata && metadata->is_object() &&
              std::ranges::any_of(metadata->get_object(), [](const auto& entry) {
@@ -109,8 +110,8 @@ json::object parse_header(const std::string& path, std::string text) {
 /// Throws invalid_argument for what a file cannot hold.
 void check_array(const std::string& path, const detail::named_array& a) {
   const auto refuse = [&](std::string_view why) {
-    ext::fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"", ext::printable(a.name),
-         "\": ", why);
+    ext::fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"",
+              ext::printable(a.name), "\": ", why);
   };
   if (a.name == metadata_key) refuse("the format reserves this name");
   if (!ext::is_utf8(a.name)) refuse("its name is not valid UTF-8");
@@ -162,13 +163,15 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
 
 }  // namespace
 
-safetensors_file::safetensors_file(const std::string& path, const ext::file_roots& roots) : path_(path) {
+safetensors_file::safetensors_file(const std::string& path, const ext::file_roots& roots)
+    : path_(path) {
   file_ = roots.open_file(path);
   const std::uint64_t size = ext::file_size(file_, path);
   std::uint64_t length = 0;
   if (size < sizeof length) bad_file(path, "it is too short for a safetensors file");
   ext::read_file(file_, path, 0, &length, sizeof length);
-  if (length > longest_header) bad_file(path, ext::str("its header of ", length, " bytes is too long"));
+  if (length > longest_header)
+    bad_file(path, ext::str("its header of ", length, " bytes is too long"));
   if (length > size - sizeof length) bad_file(path, "it ends within its header");
   std::string text(static_cast<std::size_t>(length), '\0');
   ext::read_file(file_, path, sizeof length, text.data(), text.size());
@@ -205,7 +208,8 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
                                  piecewise each) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    ext::fail(errc::not_found, "[safetensors] ", path_, " has no array \"", ext::printable(name), "\"");
+    ext::fail(errc::not_found, "[safetensors] ", path_, " has no array \"", ext::printable(name),
+              "\"");
   const safetensors_entry& e = found->second;
   if (e.element == dtype::none)
     ext::fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
@@ -250,7 +254,7 @@ std::map<std::string, any_array> read_safetensors(const std::string& path) {
     if (e.unsupported.empty() || none_is)
       arrays.emplace(name, file.read(name));
     else
-      ext::logging::warning("[safetensors] ", path, ": left out: ", unsupported_text(name, e));
+      logging::warning("[safetensors] ", path, ": left out: ", unsupported_text(name, e));
   return arrays;
 }
 

@@ -9,8 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

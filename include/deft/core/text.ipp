@@ -143,7 +143,9 @@ std::string as_utf8(std::string_view text) {
 }  // namespace ext
 
 std::string to_string(const dims& d) {
-  return "(" + ext::join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : ext::str(e); }) +
+  return "(" +
+         ext::join(d, ",",
+                   [](std::int64_t e) { return e == dyn ? std::string("?") : ext::str(e); }) +
          ")";
 }
 
@@ -157,6 +159,8 @@ std::string duration_text(std::chrono::nanoseconds d) {
   const auto tenths = (ms + 50) / 100;
   return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
+
+}  // namespace ext
 
 namespace logging {
 namespace {
@@ -225,7 +229,5 @@ long long limited::admit() {
 }
 
 }  // namespace logging
-
-}  // namespace ext
 
 }  // namespace deft

@@ -44,7 +44,7 @@ auto parsing(std::string_view what, F f) {
 example& example::put(const std::string& name, value_list values) {
   if (!ext::is_utf8(name))
     ext::fail(errc::invalid_argument, "[example] \"", ext::printable(name),
-         "\" is not a valid name of a feature: it is not UTF-8");
+              "\" is not a valid name of a feature: it is not UTF-8");
   features_[name] = std::move(values);
   return *this;
 }
@@ -120,7 +120,7 @@ std::string_view example_view::feature(std::string_view name) const {
   for (std::size_t i = features_.size(); i-- > 0;)
     if (features_[i].first == name) return features_[i].second;
   ext::fail(errc::not_found, "[example] it has no feature \"", name, "\"; it has ",
-       ext::join(features_, ", ", [](const auto& f) { return ext::printable(f.first); }));
+            ext::join(features_, ", ", [](const auto& f) { return ext::printable(f.first); }));
 }
 
 namespace {
@@ -133,8 +133,8 @@ void each_list(std::string_view name, std::string_view feature, kind expected, T
     while (f.next()) {
       if (f.tag() != static_cast<protozero::pbf_tag_type>(expected))
         ext::fail(errc::invalid_argument, "[example] feature \"", name, "\" has ",
-             f.tag() <= 3 ? kind_names[f.tag()] : "values of an unknown kind", ", not ",
-             kind_names[static_cast<int>(expected)]);
+                  f.tag() <= 3 ? kind_names[f.tag()] : "values of an unknown kind", ", not ",
+                  kind_names[static_cast<int>(expected)]);
       protozero::pbf_reader list = delimited(f).get_message();
       while (list.next(list_field)) take(list);
     }
@@ -165,7 +165,7 @@ class exactly {
   void expect_all() const {
     if (count_ != to_.size())
       ext::fail(errc::invalid_argument, "[example] feature \"", name_, "\" has ", count_,
-           " values, not ", to_.size());
+                " values, not ", to_.size());
   }
 
  private:

@@ -120,7 +120,8 @@ void write_idx(const std::string& file, const any_array& array) {
     return c.type == array.type() && c.width == ext::size_of_dtype(c.type);
   });
   if (code == std::end(idx_codes))
-    ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold ", array.type(), ": ", file);
+    ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold ", array.type(), ": ",
+              file);
   if (array.shape().empty())
     ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold scalars: ", file);
   std::string bytes{'\0', '\0', static_cast<char>(code->code),
@@ -131,7 +132,7 @@ void write_idx(const std::string& file, const any_array& array) {
   for (auto e : array.shape()) {
     if (e > std::int64_t{0xffffffff})
       ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold an extent of ", e,
-           " (limit 4,294,967,295): ", file);
+                " (limit 4,294,967,295): ", file);
     put(static_cast<std::uint64_t>(e), 4);
   }
   ext::visit_dtype(array.type(), [&]<class T>() {

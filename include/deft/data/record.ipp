@@ -79,7 +79,7 @@ class record_writer::state {
     try {
       file_.close();
     } catch (const error& e) {
-      ext::logging::warning(e.what());
+      logging::warning(e.what());
     }
   }
   state(const state&) = delete;

@@ -61,7 +61,7 @@ class kernel_set {
 
 /// A device that nodes can be placed on.
 struct device_info {
-  ext::placement name;            ///< full: "/job:worker/replica:0/task:1/cpu:0"
+  ext::placement name;       ///< full: "/job:worker/replica:0/task:1/cpu:0"
   std::string description;   ///< "AMD EPYC, 2 cores", "simulated", …
   std::uint64_t memory = 0;  ///< bytes; 0 if unknown
   std::string bus_id;        ///< PCI bus id; empty for processors

@@ -9,8 +9,7 @@
 #include <functional>
 #include <utility>
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 /// A name and the number of placements that refer to it. It is forgotten with the last one, so that

@@ -21,11 +21,11 @@ enum class op_role : std::uint8_t;  // its values are in graph/op_def.hpp
 
 /// What a device function is told about a node.
 struct node_info {
-  std::string_view op;       ///< "matmul", "variable", …
-  std::string_view name;     ///< with its name scopes
-  dtype type = dtype::none;  ///< of its first input; for a variable its own
-  op_role role = {};         ///< op_role::variable for a variable, compute for most others
-  ext::placement device = {};     ///< as set by inner scopes; nullptr: not set
+  std::string_view op;         ///< "matmul", "variable", …
+  std::string_view name;       ///< with its name scopes
+  dtype type = dtype::none;    ///< of its first input; for a variable its own
+  op_role role = {};           ///< op_role::variable for a variable, compute for most others
+  ext::placement device = {};  ///< as set by inner scopes; nullptr: not set
 };
 
 /// Returns the device name for a node, or "" to leave it to outer scopes.

@@ -33,8 +33,8 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
                                                                    std::int64_t needed,
                                                                    std::int64_t total) {
   if (needed != needed_ || total != total_)
-    deft::ext::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_, " of ",
-               total_, " gradients, and this one ", needed, " of ", total);
+    deft::ext::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_,
+                    " of ", total_, " gradients, and this one ", needed, " of ", total);
   std::shared_ptr<membership> token;  // destroyed without the lock
   std::lock_guard lock(guard_);
   member& m = members_[session];
@@ -107,8 +107,8 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     if (me.left) return false;
     if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
       deft::ext::fail(errc::failed_precondition,
-                 "[sync_replicas] nobody applies the gradients: a session that is not a "
-                 "monitored_session needs replica_updates");
+                      "[sync_replicas] nobody applies the gradients: a session that is not a "
+                      "monitored_session needs replica_updates");
     const bool stale = std::min(begun, me.round) < round_;
     if (stale && !leader_) {
       me.round = round_;
@@ -162,7 +162,8 @@ void replica_barrier::end(const membership& m) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   if (leader_ != m.session())
-    deft::ext::fail(errc::failed_precondition, "[end_round] the round was not granted to this session");
+    deft::ext::fail(errc::failed_precondition,
+                    "[end_round] the round was not granted to this session");
   begin_next(true, woken.all);
 }
 

@@ -6,9 +6,7 @@
 #include <deft/expr/traits.hpp>
 #include <deft/expr/written.hpp>
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 /// The shape that several shapes are broadcast to.

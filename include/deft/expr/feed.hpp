@@ -27,7 +27,8 @@ class feed_value {
   }
   /// A scalar, kept inside.
   template <ext::element T>
-  feed_value(ext::output target, T v) : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
+  feed_value(ext::output target, T v)
+      : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
     std::memcpy(scalar_, &v, sizeof v);
   }
 

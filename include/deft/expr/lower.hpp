@@ -4,9 +4,7 @@
 #include <array>
 #include <deft/expr/call.hpp>
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

@@ -312,6 +312,4 @@ constexpr const op_def* together_of() {
 }
 }  // namespace deft::detail
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

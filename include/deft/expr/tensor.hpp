@@ -85,7 +85,8 @@ class tensor : public detail::typed_base {
 
   /// The value of a node: `tensor<float, dyn, 10>(g.find("logits"))`. Throws not_found if `n` is
   /// empty, and as for an any_tensor.
-  explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here()) : tensor(detail::value_of(n, w), w) {}
+  explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here())
+      : tensor(detail::value_of(n, w), w) {}
 
   template <std::same_as<any_tensor> X>
   tensor(const X&) {  // NOLINT: implicit, to say what is meant
@@ -147,7 +148,8 @@ class tensor : public detail::typed_base {
 
   /// To anything but tensors and ndarrays.
   template <class V>
-  requires(!ext::host_value<V> && !ext::expression<V> && !std::convertible_to<const V&, tensor>) feed_value
+  requires(!ext::host_value<V> && !ext::expression<V> &&
+           !std::convertible_to<const V&, tensor>) feed_value
   operator=(const V&) const {
     return detail::refuse_feed<tensor<T, E...>, V>();
   }
@@ -205,7 +207,8 @@ any_tensor::any_tensor(const X& x, ext::source_place w) : output_(ext::lower<Ker
 template <ext::expression X, ext::host_value V, class K = ext::kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (ext::typed_expression<X>)
-    return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(ext::lower<K>(x, {}), std::forward<V>(value));
+    return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(ext::lower<K>(x, {}),
+                                                                        std::forward<V>(value));
   else
     return detail::make_any_feed(x.handle(), std::forward<V>(value));
 }

@@ -49,7 +49,7 @@ std::string node_line(const graph_def& g, const ext::node_def& n, const char* co
   if (n.outputs.size() > 1) label += ext::str(" and ", n.outputs.size() - 1, " more");
   const bool state = n.op->resources && n.op->role == op_role::variable;
   return ext::str("[label=", dot_quoted(label), ", fillcolor=\"", colour, "\"",
-             state ? ", shape=cylinder" : "", "];\n");
+                  state ? ", shape=cylinder" : "", "];\n");
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ std::string to_dot(const graph_def& g) {
   for (const auto& [task, devices] : tasks) {
     if (!task.empty())
       s += ext::str("  subgraph cluster_", cluster++, " {\n    label=", dot_quoted(to_string(task)),
-               ";\n    fontname=\"Helvetica\";\n    color=\"#888888\";\n");
+                    ";\n    fontname=\"Helvetica\";\n    color=\"#888888\";\n");
     for (const auto& [device, nodes] : devices) {
       const char* fill =
           device.empty() ? "#ffffff" : device_colours[colour++ % device_colours.size()];

@@ -464,7 +464,8 @@ void graph::alias(const ext::node_ref& n, const std::string& name) { state_->ali
 void graph::collect(std::string_view collection, std::string_view scope, const ext::output& o) {
   state_->collect(collection, scope, o);
 }
-std::vector<ext::output> graph::collected(std::string_view collection, std::string_view scope) const {
+std::vector<ext::output> graph::collected(std::string_view collection,
+                                          std::string_view scope) const {
   return state_->collected(collection, scope);
 }
 void graph::set_seed(std::uint64_t seed) {

@@ -55,7 +55,8 @@ std::uint64_t hash_value(const ext::attr_value& a) {
                         [](const ext::program_ref& v) { return v ? v->hash : 0; },
                         [](const ext::strings& v) {
                           std::uint64_t h = 7;
-                          for (const auto& s : v) h = ext::mix(h, ext::hash_bytes(s.data(), s.size()));
+                          for (const auto& s : v)
+                            h = ext::mix(h, ext::hash_bytes(s.data(), s.size()));
                           return h;
                         },
                     },

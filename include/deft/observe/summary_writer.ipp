@@ -86,10 +86,11 @@ bitmap bitmap_of(const any_array& pixels) {
   const dtype type = pixels.type();
   if (shape.rank() < 2 || shape.rank() > 3 || (channels != 1 && channels != 3 && channels != 4) ||
       shape.elements() == 0 || (type != dtype::uint8 && !ext::is_floating(type)))
-    ext::fail(errc::invalid_argument,
-         "[image] expects (height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
-         "uint8, float or double, and got ",
-         type, shape);
+    ext::fail(
+        errc::invalid_argument,
+        "[image] expects (height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
+        "uint8, float or double, and got ",
+        type, shape);
   bitmap b{shape[0], shape[1], channels, {}};
   ext::visit_dtype(type, [&]<class T>() {
     for (const T v : pixels.span<T>()) {
@@ -161,7 +162,7 @@ std::string encoded(const graph_def& g) {
 void detail::check_summary_tag(std::string_view tag) {
   if (!ext::is_utf8(tag))
     ext::fail(errc::invalid_argument, "[summary] \"", ext::printable(tag),
-         "\" is not a valid tag: it is not UTF-8");
+              "\" is not a valid tag: it is not UTF-8");
 }
 
 class summary_writer::state {
@@ -212,14 +213,15 @@ class summary_writer::state {
   static std::string new_file(const std::string& folder) {
     std::error_code e;
     std::filesystem::create_directories(folder, e);
-    if (e) ext::fail(errc::unavailable, "[summary_writer] cannot create ", folder, ": ", e.message());
+    if (e)
+      ext::fail(errc::unavailable, "[summary_writer] cannot create ", folder, ": ", e.message());
     static std::atomic<int> count{0};
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     for (;;) {
       const std::string file =
-          ext::str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
-              ".", getpid(), ".", count++);
+          ext::str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".",
+                   host, ".", getpid(), ".", count++);
       // Another machine may have this name, and a process of this number.
       const ext::file_descriptor made(
           ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));

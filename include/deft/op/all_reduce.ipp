@@ -9,11 +9,12 @@ ext::tensor_type op::all_reduce::infer(std::span<const ext::tensor_type> in) con
   ext::tensor_type all = in[0];
   for (const auto& t : in.subspan(1))
     if (t.type != all.type || !unify(all.shape, t.shape, all.shape))
-      ext::fail(errc::invalid_argument, "[all_reduce] expects tensors of one dtype and shape, and got ",
-           ext::join(in.subspan(1), " ", [](const ext::tensor_type& i) { return to_string(i); }));
+      ext::fail(
+          errc::invalid_argument, "[all_reduce] expects tensors of one dtype and shape, and got ",
+          ext::join(in.subspan(1), " ", [](const ext::tensor_type& i) { return to_string(i); }));
   if (mean ? !ext::is_floating(all.type) : !ext::is_numeric(all.type))
-    ext::fail(errc::invalid_argument, "[all_reduce] expects ", mean ? "a floating dtype" : "numbers",
-         ", and got ", all.type);
+    ext::fail(errc::invalid_argument, "[all_reduce] expects ",
+              mean ? "a floating dtype" : "numbers", ", and got ", all.type);
   return all;
 }
 

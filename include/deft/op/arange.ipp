@@ -17,7 +17,8 @@
 namespace deft {
 
 ext::tensor_type op::arange::infer(std::span<const ext::tensor_type> in) const {
-  if (!ext::is_numeric(type)) ext::fail(errc::invalid_argument, "[arange] is not defined for ", type);
+  if (!ext::is_numeric(type))
+    ext::fail(errc::invalid_argument, "[arange] is not defined for ", type);
   const dims out = shape_by(name, shape, in);
   if (out.rank() != 1)
     ext::fail(errc::invalid_argument, "[arange] expects a shape of one axis, and got ", out);

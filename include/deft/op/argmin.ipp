@@ -11,9 +11,10 @@ ext::tensor_type op::argmin::infer(std::span<const ext::tensor_type> in) const {
     ext::fail(errc::invalid_argument, "[argmin] is not defined for ", in[0].type);
   if (axis < 0 || axis >= x.rank())
     ext::fail(errc::invalid_argument, "[argmin] expects an axis of a tensor of rank ", x.rank(),
-         ", and got ", axis);
+              ", and got ", axis);
   if (x[static_cast<int>(axis)] == 0)
-    ext::fail(errc::invalid_argument, "[argmin] is undefined for zero elements: axis ", axis, " of ", x);
+    ext::fail(errc::invalid_argument, "[argmin] is undefined for zero elements: axis ", axis,
+              " of ", x);
   return {without_axis(x, axis), dtype::int64};
 }
 

@@ -166,6 +166,4 @@ output update_value(const X& x, const output& variable, source_place w) {
 }
 }  // namespace deft::detail
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

@@ -33,7 +33,8 @@ namespace deft {
 /// without the padding.
 template <ext::expression X, int Height, int Width, padding_mode P = padding_mode::valid,
           class K = ext::kernels_for<X>>
-auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {}, ext::source_place w = ext::here()) {
+auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
+              ext::source_place w = ext::here()) {
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Height, Width>,
                       P == padding_mode::same>(x, w);
 }

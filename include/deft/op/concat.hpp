@@ -93,20 +93,23 @@ auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
       static_assert(detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
                     "[concat] expects operands of one dtype, and got several: use cast<T>(x)");
       return detail::refused();
-    } else if constexpr (!detail::can_concat<Axis, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>) {
+    } else if constexpr (!detail::can_concat<Axis, ext::shape_type_of<X>,
+                                             ext::shape_type_of<Rest>...>) {
       static_assert(detail::takes<op::concat, axis_t<Axis>, detail::got<X>, detail::got<Rest>...>,
                     "[concat] expects an axis in range, and extents that agree on the other axes");
       return detail::refused();
     } else
-      return ext::tensor_of<ext::value_type_of<X>,
-                       detail::concatenated<Axis, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
+      return ext::tensor_of<
+          ext::value_type_of<X>,
+          detail::concatenated<Axis, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
           detail::add_concat(Axis, parts, {}).handle());
   } else
     return detail::add_concat(Axis, parts, {});
 }
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or other extents differ.
-any_tensor concat(const axes& axis, std::span<const any_tensor> parts, ext::source_place w = ext::here());
+any_tensor concat(const axes& axis, std::span<const any_tensor> parts,
+                  ext::source_place w = ext::here());
 /// The same of tensors of one type, at least one: their extent along the axis becomes dyn, and an
 /// any_tensor if they are such.
 template <int Axis, ext::expression X>

@@ -85,8 +85,8 @@ auto constant(const T (&values)[N][M][L], ext::source_place w = ext::here()) {
 }
 /// The elements of a vector, array or span.
 template <class V>
-requires(detail::list_of_numbers<V> && !std::is_array_v<V>) auto constant(const V& values,
-                                                                          ext::source_place w = ext::here()) {
+requires(detail::list_of_numbers<V> &&
+         !std::is_array_v<V>) auto constant(const V& values, ext::source_place w = ext::here()) {
   using T = std::remove_cvref_t<decltype(*std::begin(values))>;
   using U = std::conditional_t<detail::is_bool_vector<V>, bool, detail::list_element<T>>;
   if constexpr (!detail::is_bool_vector<V> && !detail::can_be_element<T>) {

@@ -9,7 +9,7 @@ ext::tensor_type op::constant::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, value.shape(), false);
   if (value.storage().capacity() < value.bytes())
     ext::fail(errc::invalid_argument, "[constant] ", value.type(), value.shape(), " needs ",
-         value.bytes(), " bytes, and has ", value.storage().capacity());
+              value.bytes(), " bytes, and has ", value.storage().capacity());
   return {value.shape(), value.type()};
 }
 

@@ -94,8 +94,8 @@ struct convolved : typed_shape<convolved<X, F, Stride, Same>> {
 /// filter must fit into the image. Padding is divided as by TensorFlow: with an odd number of
 /// zeros, the last row or column has one more. Throws invalid_argument where the shapes do not
 /// match; for `dyn` extents the run does.
-template <ext::expression X, ext::expression F, int Height, int Width, padding_mode P = padding_mode::valid,
-          class K = ext::kernels_for<X>>
+template <ext::expression X, ext::expression F, int Height, int Width,
+          padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> = {},
             ext::source_place w = ext::here()) {
   using stride = stride_t<Height, Width>;
@@ -119,8 +119,8 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
                     "width, channels, outputs), and got another rank: use reshape");
       return detail::refused();
     } else {
-      using shape =
-          detail::convolved<ext::shape_type_of<X>, ext::shape_type_of<F>, stride, P == ext::padding::same>;
+      using shape = detail::convolved<ext::shape_type_of<X>, ext::shape_type_of<F>, stride,
+                                      P == padding::same>;
       if constexpr (shape::fault == op::window_fault::channels) {
         static_assert(takes<op::conv2d, got<X>, got<F>>,
                       "[conv2d] expects filters of as many channels as the images have, and got "

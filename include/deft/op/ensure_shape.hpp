@@ -42,8 +42,8 @@ auto ensure_shape(const X& x, shape_t<E...>, ext::source_place w = ext::here()) 
                   "[ensure_shape] the tensor cannot have these extents: its type says others");
     return detail::refused();
   } else {
-    return ext::tensor_of<ext::value_type_of<X>, op::ensured<ext::shape_type_of<X>, shape_t<E...>>>(ext::lower<K>(x, w),
-                                                                                     w);
+    return ext::tensor_of<ext::value_type_of<X>, op::ensured<ext::shape_type_of<X>, shape_t<E...>>>(
+        ext::lower<K>(x, w), w);
   }
 }
 /// The same with extents known only at run time.

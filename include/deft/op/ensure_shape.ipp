@@ -9,8 +9,9 @@ ext::tensor_type op::ensure_shape::infer(std::span<const ext::tensor_type> in) c
   expect_extents(name, shape, true);
   ext::tensor_type out = in[0];
   if (!unify(in[0].shape, shape, out.shape))
-    ext::fail(errc::invalid_argument, "[tensor] the value has other extents than its tensor: expected ",
-         ext::tensor_type{shape, in[0].type}, ", and got ", in[0]);
+    ext::fail(errc::invalid_argument,
+              "[tensor] the value has other extents than its tensor: expected ",
+              ext::tensor_type{shape, in[0].type}, ", and got ", in[0]);
   return out;
 }
 

@@ -58,7 +58,8 @@ auto zeros(shape_t<E...>, ext::source_place w = ext::here()) {
 /// each of x. The list gives each `dyn` extent, or all extents: numbers, and int32 or int64
 /// scalars. Throws invalid_argument, in the run for what only that knows, if one is negative.
 template <ext::element T = float, std::int64_t... E>
-tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n, ext::source_place w = ext::here()) {
+tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n,
+                      ext::source_place w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("zeros", 0, n, w);
 }
 /// The same with a shape and dtype known only at run time.
@@ -100,7 +101,8 @@ auto fill(shape_t<E...>, const V& value, ext::source_place w = ext::here()) {
 }
 /// With extents that a run computes, as for zeros.
 template <class T = void, std::int64_t... E, ext::operand V>
-auto fill(shape_t<E...>, const detail::size_list& n, const V& value, ext::source_place w = ext::here()) {
+auto fill(shape_t<E...>, const detail::size_list& n, const V& value,
+          ext::source_place w = ext::here()) {
   using S = shape_t<E...>;
   if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;

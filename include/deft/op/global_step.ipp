@@ -16,8 +16,8 @@ variable<std::int64_t> detail::expect_global_step(std::string_view asker) {
   if (ext::node_ref there = current_graph().find_variable("global_step"))
     return variable<std::int64_t>(there);
   ext::fail(errc::failed_precondition, "[", asker,
-       "] the current graph has no global step: count the steps of training, as in "
-       "minimize(loss, global_step())");
+            "] the current graph has no global step: count the steps of training, as in "
+            "minimize(loss, global_step())");
 }
 
 }  // namespace deft

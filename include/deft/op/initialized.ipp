@@ -61,7 +61,8 @@ operation detail::end_restoring(const any_variable& v) {
 }
 operation detail::initialize_if_empty(const any_variable& v) {
   const ext::output variable = v.handle();
-  return operation(update<op::initialize>(variable, initial_value(*variable.node), ext::here()).node);
+  return operation(
+      update<op::initialize>(variable, initial_value(*variable.node), ext::here()).node);
 }
 
 }  // namespace deft

@@ -48,7 +48,8 @@ namespace deft {
 /// images; for `dyn` extents the run does.
 template <ext::expression X, int Height, int Width, padding_mode P = padding_mode::valid,
           class K = ext::kernels_for<X>>
-auto max_pool(const X& x, window_t<Height, Width>, padding_t<P> = {}, ext::source_place w = ext::here()) {
+auto max_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
+              ext::source_place w = ext::here()) {
   return detail::pool<op::max_pool, K, window_t<Height, Width>, stride_t<Height, Width>,
                       P == padding_mode::same>(x, w);
 }

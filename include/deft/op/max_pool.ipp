@@ -17,7 +17,7 @@ ext::tensor_type op::max_pool_pick::infer(std::span<const ext::tensor_type> in) 
   const ext::tensor_type y = checked(name, in[1]);
   if (in[0].type != in[1].type || !ext::may_equal(in[0].shape, in[1].shape))
     ext::fail(errc::invalid_argument, "[max_pool_pick] expects images like ", in[1], ", and got ",
-         in[0]);
+              in[0]);
   return y;
 }
 

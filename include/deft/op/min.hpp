@@ -41,7 +41,8 @@ auto min(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext:
     return detail::reduce<op::min, K>(x, a, keep, w);
 }
 /// The same with axes known only at run time: `min(x, {0, 2})`.
-template <ext::expression X, detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
+template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
+          class K = ext::kernels_for<X>>
 auto min(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
   return min<X, axes, Keep, K>(x, a, keep, w);
 }

@@ -41,7 +41,8 @@ struct one_hot_shape {
 /// A row of Depth elements for each integer index, 1 at the index and 0 at the others:
 /// `one_hot<10>(labels)` of (n) is float (n,10); `one_hot<10, double>(labels)` is double. An index
 /// out of range gives a row of zeros.
-template <std::int64_t Depth, ext::element T = float, ext::expression X, class K = ext::kernels_for<X>>
+template <std::int64_t Depth, ext::element T = float, ext::expression X,
+          class K = ext::kernels_for<X>>
 auto one_hot(const X& indices, ext::source_place w = ext::here()) {
   static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
   constexpr op::one_hot o{Depth, dtype_of<T>};
@@ -56,8 +57,8 @@ auto one_hot(const X& indices, ext::source_place w = ext::here()) {
                     "[one_hot] expects indices of rank 7 at most, and got rank 8");
       return detail::refused();
     } else
-      return detail::apply_typed<T, detail::one_hot_shape<ext::shape_type_of<X>, Depth>, K>(o, w,
-                                                                                       indices);
+      return detail::apply_typed<T, detail::one_hot_shape<ext::shape_type_of<X>, Depth>, K>(
+          o, w, indices);
   } else
     return detail::apply<K>(o, w, indices);
 }

@@ -35,13 +35,14 @@ ext::tensor_type op::pad::infer(std::span<const ext::tensor_type> in) const {
       ext::fail(errc::invalid_argument, "[pad] expects what says the elements before ", x);
     if (!after.empty() || !slice{at, x}.shape(in[1].shape, part))
       ext::fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
-           ext::list_text(at));
+                ext::list_text(at));
     return {in[1].shape, in[0].type};
   }
   dims out;
   if (!shape(x, out))
-    ext::fail(errc::invalid_argument, "[pad] expects numbers of elements before and after each axis of ",
-         x, ", and got ", ext::list_text(before), " and ", ext::list_text(after));
+    ext::fail(errc::invalid_argument,
+              "[pad] expects numbers of elements before and after each axis of ", x, ", and got ",
+              ext::list_text(before), " and ", ext::list_text(after));
   return {out, in[0].type};
 }
 

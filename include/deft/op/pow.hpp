@@ -23,7 +23,9 @@ namespace deft {
 /// are.
 template <class X, class Y>
 requires ext::operands<X, Y>
-auto pow(const X& x, const Y& y, ext::source_place w = ext::here()) { return ext::make<op::pow>(w, x, y); }
+auto pow(const X& x, const Y& y, ext::source_place w = ext::here()) {
+  return ext::make<op::pow>(w, x, y);
+}
 }  // namespace deft
 
 #include <deft/op/equal.hpp>

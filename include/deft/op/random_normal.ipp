@@ -8,7 +8,8 @@ namespace deft {
 ext::tensor_type op::random_normal::infer(std::span<const ext::tensor_type> in) const {
   ext::tensor_type t = checked(name, in, {mean, stddev});
   if (stddev < 0)
-    ext::fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev, " is negative");
+    ext::fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev,
+              " is negative");
   return t;
 }
 

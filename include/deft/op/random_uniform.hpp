@@ -51,7 +51,8 @@ requires detail::is_known<shape_t<E...>> tensor<T, E...> random_uniform(
 template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_uniform(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> low = 0,
-    std::type_identity_t<T> high = 1, const random_options& options = {}, ext::source_place w = ext::here()) {
+    std::type_identity_t<T> high = 1, const random_options& options = {},
+    ext::source_place w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;

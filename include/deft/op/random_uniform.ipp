@@ -8,15 +8,16 @@ namespace deft {
 ext::tensor_type op::random_uniform::infer(std::span<const ext::tensor_type> in) const {
   ext::tensor_type t = checked(name, in, {low, high});
   if (low > high)
-    ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
+    ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
+              ") is empty");
   ext::visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>) {
       if (!std::isfinite(static_cast<T>(high - low)))
         ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
-             ") is wider than the largest ", type);
+                  ") is wider than the largest ", type);
       if (low < high && first<T>() > last<T>())
-        ext::fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ", high,
-             ")");
+        ext::fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ",
+                  high, ")");
     }
   });
   return t;

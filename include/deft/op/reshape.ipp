@@ -15,7 +15,8 @@ ext::tensor_type op::reshape::infer(std::span<const ext::tensor_type> in) const 
     if (!ext::is_sound(out) || to.contains(dyn))
       ext::fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape by ", in[1].shape);
     if (x.is_static() && out.is_static() && x.elements() != out.elements())
-      ext::fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", out);
+      ext::fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ",
+                out);
     return {out, in[0].type};
   }
   dims out;

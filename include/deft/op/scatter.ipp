@@ -15,27 +15,30 @@ ext::tensor_type op::sum_rows::infer(std::span<const ext::tensor_type> in) const
   if (!ext::is_numeric(in[0].type))
     ext::fail(errc::invalid_argument, "[sum_rows] is not defined for ", in[0].type);
   if (!ext::index_dtypes.has(in[1].type))
-    ext::fail(errc::invalid_argument, "[sum_rows] expects int32 or int64 indices, and got ", in[1].type);
+    ext::fail(errc::invalid_argument, "[sum_rows] expects int32 or int64 indices, and got ",
+              in[1].type);
   bool fit = rows.rank() >= indices.rank();
   for (int i = 0; fit && i < indices.rank(); ++i)
     fit = rows[i] == indices[i] || rows[i] == dyn || indices[i] == dyn;
   if (!fit)
     ext::fail(errc::invalid_argument, "[sum_rows] ", rows, " does not hold rows for indices of ",
-         indices);
+              indices);
   return in[0];
 }
 
 ext::tensor_type op::row_update::checked_rows(std::string_view op,
-                                         std::span<const ext::tensor_type> in) const {
+                                              std::span<const ext::tensor_type> in) const {
   const ext::tensor_type v = checked(op);
-  if (!ext::is_numeric(type)) ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
+  if (!ext::is_numeric(type))
+    ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
   if (!ext::index_dtypes.has(in[1].type))
-    ext::fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ", in[1].type);
+    ext::fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ",
+              in[1].type);
   dims rows;
   if (in[0].type != type || !gather::shape(shape, in[1].shape, rows) ||
       !ext::may_equal(rows, in[0].shape))
     ext::fail(errc::invalid_argument, "[", op, "] ", in[0], " does not hold rows of variable \"",
-         variable_name, "\", ", v, ", for indices of ", in[1].shape);
+              variable_name, "\", ", v, ", for indices of ", in[1].shape);
   return v;
 }
 
@@ -52,8 +55,8 @@ any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repe
 namespace {
 
 ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable& v,
-                                 const any_tensor& indices, const any_tensor& rows,
-                                 ext::source_place w) {
+                                      const any_tensor& indices, const any_tensor& rows,
+                                      ext::source_place w) {
   const ext::output in[] = {rows.handle(), indices.handle()};
   ext::node_request r;
   r.def = &def;
@@ -68,11 +71,11 @@ ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable
 }  // namespace
 
 ext::assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
-                                 const any_tensor& rows, ext::source_place w) {
+                                      const any_tensor& rows, ext::source_place w) {
   return update_rows(ext::record_of<op::scatter_sub>, v, indices, rows, w);
 }
 ext::assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor& indices,
-                                    const any_tensor& rows, ext::source_place w) {
+                                         const any_tensor& rows, ext::source_place w) {
   return update_rows(ext::record_of<op::scatter_update>, v, indices, rows, w);
 }
 

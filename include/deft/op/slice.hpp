@@ -86,12 +86,15 @@ any_tensor slice_at(const any_tensor& x, const size_list& begin, const run_exten
 
 /// The part of x that begins at the index `begin` and has the extents `size`, where `dyn` means up
 /// to the end of the axis. Throws invalid_argument unless x has such a part.
-any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, ext::source_place w = ext::here());
+any_tensor slice(const any_tensor& x, const dims& begin, const dims& size,
+                 ext::source_place w = ext::here());
 
 /// The same, known at compile time: for x of (?,10), `slice(x, at<0, 2>, shape<dyn, 3>)` is the
 /// columns 2, 3 and 4.
-template <ext::expression X, std::int64_t... First, std::int64_t... E, class K = ext::kernels_for<X>>
-auto slice(const X& x, at_t<First...> begin, shape_t<E...> size, ext::source_place w = ext::here()) {
+template <ext::expression X, std::int64_t... First, std::int64_t... E,
+          class K = ext::kernels_for<X>>
+auto slice(const X& x, at_t<First...> begin, shape_t<E...> size,
+           ext::source_place w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice<From, at_t<First...>, shape_t<E...>>) {

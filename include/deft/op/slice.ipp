@@ -16,7 +16,7 @@ ext::tensor_type op::slice::infer(std::span<const ext::tensor_type> in) const {
     const dims given = extents_in(name, sizes, begin.rank());
     if (!unify(begin, given, o.begin))
       ext::fail(errc::invalid_argument, "[slice] begins at ", ext::list_text(begin), ", not at ",
-           ext::list_text(given));
+                ext::list_text(given));
     sizes = sizes.first(sizes.size() - 1);
   }
   if (sizes.size() > 1) ext::fail(errc::invalid_argument, "[slice] has too many inputs");
@@ -27,9 +27,10 @@ ext::tensor_type op::slice::infer(std::span<const ext::tensor_type> in) const {
       if (const std::int64_t b = o.begin[i], s = o.size[i];
           x[i] != dyn && (b > x[i] || (s != dyn && b >= 0 && s > x[i] - b)))
         ext::fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ",
-             ext::list_text(o.begin), ": along axis ", i, " it has indices from 0 to below ", x[i]);
+                  ext::list_text(o.begin), ": along axis ", i, " it has indices from 0 to below ",
+                  x[i]);
     ext::fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ",
-         ext::list_text(o.begin));
+              ext::list_text(o.begin));
   }
   return {sizes.empty() ? out : o.size, in[0].type};
 }
@@ -67,8 +68,8 @@ any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const s
   const int rank = x.rank();
   if (begin.size() != rank || sizes.size() != rank)
     refuse_call(x,
-                ext::str("[slice] expects a first index and a size of each of ", rank, " axes, and got ",
-                    begin.size(), " and ", sizes.size()),
+                ext::str("[slice] expects a first index and a size of each of ", rank,
+                         " axes, and got ", begin.size(), " and ", sizes.size()),
                 w);
   size_list given = sizes;
   bool some = false;

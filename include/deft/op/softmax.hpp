@@ -37,7 +37,8 @@ auto softmax(const X& x, ext::source_place w = ext::here()) {
                     "[softmax] expects a last axis, and got a scalar");
       return detail::refused();
     } else
-      return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::softmax{}, w, x);
+      return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::softmax{}, w,
+                                                                                  x);
   } else
     return detail::apply<K>(op::softmax{}, w, x);
 }

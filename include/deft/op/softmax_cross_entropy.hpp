@@ -107,7 +107,8 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_place w
       return detail::refused();
     } else {
       return detail::apply_typed<
-          ext::value_type_of<L>, detail::cross_entropy_shape<ext::shape_type_of<L>, ext::shape_type_of<Y>>, K>(
+          ext::value_type_of<L>,
+          detail::cross_entropy_shape<ext::shape_type_of<L>, ext::shape_type_of<Y>>, K>(
           op::softmax_cross_entropy{}, w, logits, labels);
     }
   } else

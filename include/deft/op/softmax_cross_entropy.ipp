@@ -5,7 +5,8 @@
 
 namespace deft {
 
-std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(std::span<const ext::tensor_type> in) const {
+std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(
+    std::span<const ext::tensor_type> in) const {
   const auto &logits = in[0], &labels = in[1];
   if (!ext::is_floating(logits.type))
     ext::fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
@@ -14,10 +15,11 @@ std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(std::span<const
   if (!shape(logits.shape, labels.shape, loss) ||
       (sparse ? labels.type != dtype::int32 && labels.type != dtype::int64
               : labels.type != logits.type))
-    ext::fail(errc::invalid_argument,
-         "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
-         "row, and got ",
-         labels, " for ", logits);
+    ext::fail(
+        errc::invalid_argument,
+        "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
+        "row, and got ",
+        labels, " for ", logits);
   const ext::tensor_type row{loss, logits.type};
   return {row, row, row};
 }
@@ -27,7 +29,7 @@ namespace {
 void expect_rows(std::string_view op, const ext::tensor_type& rows, const ext::tensor_type& given) {
   if (given.type != rows.type || !ext::may_equal(given.shape, rows.shape))
     ext::fail(errc::invalid_argument, "[", op, "] expects a value per row (", rows, "), and got ",
-         given);
+              given);
 }
 
 }  // namespace

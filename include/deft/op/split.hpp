@@ -49,9 +49,9 @@ auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
       using part = ext::tensor_of<ext::value_type_of<X>, detail::split_shape<N, S, A>>;
       const any_tensor whole(detail::any_lower<K>(x, w));
       return [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
-        return std::array<part, std::size_t{N}>{
-            part(detail::split_part(whole, ext::normalize_axis(A, S::value.n), N, std::int64_t{Nth}, w)
-                     .handle())...};
+        return std::array<part, std::size_t{N}>{part(
+            detail::split_part(whole, ext::normalize_axis(A, S::value.n), N, std::int64_t{Nth}, w)
+                .handle())...};
       }
       (std::make_index_sequence<std::size_t{N}>());
     }
@@ -63,11 +63,13 @@ auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 }
 /// The same where the number of parts is known only at run time, or the axis too.
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
-std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n, ext::source_place w = ext::here()) {
+std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n,
+                              ext::source_place w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
 template <ext::expression X, class K = ext::kernels_for<X>>
-std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n, ext::source_place w = ext::here()) {
+std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n,
+                              ext::source_place w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
 

@@ -47,7 +47,7 @@ auto stack(axis_t<A>, const X& x, const Rest&... rest) {
       const any_tensor parts[] = {any_tensor(detail::any_lower<K>(x, {})),
                                   any_tensor(detail::any_lower<K>(rest, {}))...};
       return ext::tensor_of<ext::value_type_of<X>,
-                       detail::stacked<A, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
+                            detail::stacked<A, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
           detail::add_stack(A, parts, {}).handle());
     }
   } else {
@@ -58,7 +58,8 @@ auto stack(axis_t<A>, const X& x, const Rest&... rest) {
 }
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or shapes differ.
-any_tensor stack(const axes& axis, std::span<const any_tensor> parts, ext::source_place w = ext::here());
+any_tensor stack(const axes& axis, std::span<const any_tensor> parts,
+                 ext::source_place w = ext::here());
 /// The same of tensors of one type, at least one: the new axis is dyn, or the result an any_tensor
 /// if they are such.
 template <int A, ext::expression X>
@@ -71,7 +72,8 @@ auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_place w = ext::he
                   "[stack] expects an axis of the result, and tensors of one dtype and shape");
     return detail::refused();
   } else
-    return ext::tensor_of<ext::value_type_of<X>, detail::dyn_along<A, detail::stacked<A, ext::shape_type_of<X>>>>(
+    return ext::tensor_of<ext::value_type_of<X>,
+                          detail::dyn_along<A, detail::stacked<A, ext::shape_type_of<X>>>>(
         stack(axes{A}, all, w).handle(), w);
 }
 template <ext::expression X, class... Rest>

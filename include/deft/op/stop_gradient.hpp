@@ -23,7 +23,8 @@ namespace deft {
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto stop_gradient(const X& x, ext::source_place w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
-    return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::stop_gradient{}, w, x);
+    return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::stop_gradient{},
+                                                                                w, x);
   else
     return detail::apply<K>(op::stop_gradient{}, w, x);
 }

@@ -9,7 +9,7 @@ ext::tensor_type op::transpose::infer(std::span<const ext::tensor_type> in) cons
   dims out;
   if (!shape(in[0].shape, out))
     ext::fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
-         " axes, and got ", ext::list_text(perm));
+              " axes, and got ", ext::list_text(perm));
   return {out, in[0].type};
 }
 

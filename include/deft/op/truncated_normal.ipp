@@ -9,7 +9,7 @@ ext::tensor_type op::truncated_normal::infer(std::span<const ext::tensor_type> i
   ext::tensor_type t = checked(name, in, {stddev});
   if (stddev < 0)
     ext::fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
-         " is negative");
+              " is negative");
   return t;
 }
 

@@ -89,15 +89,18 @@ class variable : public tensor<T, E...> {
   template <std::convertible_to<std::string_view> Name>
   requires(shape_t<E...>::value.is_static())
       variable(const Name& name, const detail::element_list<T, E...>& list,
-               const variable_options& options = detail::default_options(), ext::source_place w = ext::here())
+               const variable_options& options = detail::default_options(),
+               ext::source_place w = ext::here())
       : variable(name, list.values_for(name, w), options, w) {}
   template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M>
   variable(const Name& name, const T (&rows)[N][M],
-           const variable_options& options = detail::default_options(), ext::source_place w = ext::here())
+           const variable_options& options = detail::default_options(),
+           ext::source_place w = ext::here())
       : variable(name, detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), options, w) {}
   template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M, std::size_t L>
   variable(const Name& name, const T (&rows)[N][M][L],
-           const variable_options& options = detail::default_options(), ext::source_place w = ext::here())
+           const variable_options& options = detail::default_options(),
+           ext::source_place w = ext::here())
       : variable(name, detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), options, w) {}
   template <std::convertible_to<std::string_view> Name>
   variable(const Name& name, const detail::uneven_rows<tensor<T, E...>>&);
@@ -105,7 +108,8 @@ class variable : public tensor<T, E...> {
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
   /// Throws invalid_argument if they do not match those of the type.
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
-  variable(const Name& name, const dims& extents, const Initial& initial, ext::source_place w = ext::here())
+  variable(const Name& name, const dims& extents, const Initial& initial,
+           ext::source_place w = ext::here())
       : variable(name, extents, initial, detail::default_options(), w) {}
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const dims& extents, const Initial& initial,
@@ -169,15 +173,17 @@ class variable : public tensor<T, E...> {
   /// `w.assign({1, 2, 3})`: the elements in row-major order. `w.assign({{1, 2}, {3, 4}})`: row by
   /// row; three levels of braces for rank 3.
   ext::assigned<tensor<T, E...>> assign(const detail::element_list<T, E...>& list,
-                                   ext::source_place w = ext::here()) const {
+                                        ext::source_place w = ext::here()) const {
     return update<op::assign, void>(list.values_for(this->handle()), w);
   }
   template <std::size_t N, std::size_t M>
-  ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M], ext::source_place w = ext::here()) const {
+  ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M],
+                                        ext::source_place w = ext::here()) const {
     return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), w);
   }
   template <std::size_t N, std::size_t M, std::size_t L>
-  ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M][L], ext::source_place w = ext::here()) const {
+  ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M][L],
+                                        ext::source_place w = ext::here()) const {
     return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), w);
   }
   ext::assigned<tensor<T, E...>> assign(const detail::uneven_rows<tensor<T, E...>>&) const;
@@ -192,12 +198,14 @@ class variable : public tensor<T, E...> {
   }
   /// Adds `value`; for variables of numbers.
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X, tensor<T, E...>>>>
-  ext::assigned<tensor<T, E...>> assign_add(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<tensor<T, E...>> assign_add(const X& value,
+                                            ext::source_place w = ext::here()) const {
     return update<op::assign_add, K>(value, w);
   }
   /// Subtracts `value`; for variables of numbers.
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X, tensor<T, E...>>>>
-  ext::assigned<tensor<T, E...>> assign_sub(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<tensor<T, E...>> assign_sub(const X& value,
+                                            ext::source_place w = ext::here()) const {
     return update<op::assign_sub, K>(value, w);
   }
 
@@ -249,8 +257,9 @@ class variable : public tensor<T, E...> {
 
  private:
   template <class Initial>
-  static ext::output make(std::string_view name, const Initial& initial, const variable_options& options,
-                     ext::source_place w, const dims& extents = shape_t<E...>::value) {
+  static ext::output make(std::string_view name, const Initial& initial,
+                          const variable_options& options, ext::source_place w,
+                          const dims& extents = shape_t<E...>::value) {
     if constexpr (!detail::update_dtype_fits<T, Initial>)
       static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own dtype, and got another");
@@ -349,10 +358,11 @@ class any_variable : public detail::expression_base {
 
  private:
   static ext::node_ref make(std::string_view name, const ext::tensor_type& type,
-                       const deft::initializer& initial, const variable_options& options,
-                       ext::source_place w);
+                            const deft::initializer& initial, const variable_options& options,
+                            ext::source_place w);
   template <class K, class X>
-  ext::assigned<any_tensor> update(const ext::op_def& def, const X& value, ext::source_place w) const {
+  ext::assigned<any_tensor> update(const ext::op_def& def, const X& value,
+                                   ext::source_place w) const {
     return ext::assigned<any_tensor>(
         detail::update(def, handle(), detail::any_update_value<K>(value, handle(), w), w));
   }
@@ -373,10 +383,11 @@ operation initialize_all(ext::source_place w = ext::here());
 
 /// Updates of a variable known only at run time. Throws invalid_argument if `v` is not a variable
 /// or `value` does not fit.
-ext::assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, ext::source_place w = ext::here());
+ext::assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value,
+                                 ext::source_place w = ext::here());
 ext::assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
-                                ext::source_place w = ext::here());
+                                     ext::source_place w = ext::here());
 ext::assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value,
-                                ext::source_place w = ext::here());
+                                     ext::source_place w = ext::here());
 
 }  // namespace deft

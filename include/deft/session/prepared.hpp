@@ -148,7 +148,8 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
   template <class X, class V>
   static feed_value feed_of(const X& target, V&& value) {
     if constexpr (ext::typed_expression<X>)
-      return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(target.handle(), std::forward<V>(value));
+      return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(target.handle(),
+                                                                          std::forward<V>(value));
     else
       return detail::make_any_feed(target.handle(), std::forward<V>(value));
   }

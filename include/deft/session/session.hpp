@@ -157,15 +157,17 @@ class session : public detail::run_forms<session> {
   session(task& self, const detail::numbered_options& o);
   friend class detail::run_forms<session>;
   friend class monitored_session;
-  ext::step_results run_request(std::span<const ext::output> fetches, std::span<const ext::output> targets,
-                           std::span<const ext::feed_ref> feeds, const run_options& options,
-                           ext::source_place w);
+  ext::step_results run_request(std::span<const ext::output> fetches,
+                                std::span<const ext::output> targets,
+                                std::span<const ext::feed_ref> feeds, const run_options& options,
+                                ext::source_place w);
   ext::plan_description describe_request(std::span<const ext::output> fetches,
-                                    std::span<const ext::output> targets);
+                                         std::span<const ext::output> targets);
   template <class... X>
   auto prepare_at(ext::source_place w, const X&... x);
   std::shared_ptr<ext::ready_plan> plan_request(std::span<const ext::output> fetches,
-                                           std::span<const ext::output> feeds, ext::source_place w);
+                                                std::span<const ext::output> feeds,
+                                                ext::source_place w);
 
   std::shared_ptr<ext::session_impl> impl_;
 };

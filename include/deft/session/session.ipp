@@ -39,7 +39,8 @@ class bound_plan final : public ext::ready_plan {
   std::vector<any_array> literals_;
 };
 
-ext::flat_graph flatten_checked(std::span<const ext::output> fetches, std::span<const ext::output> feeds) {
+ext::flat_graph flatten_checked(std::span<const ext::output> fetches,
+                                std::span<const ext::output> feeds) {
   if (fetches.empty()) ext::fail(errc::invalid_argument, "[run] nothing is fetched");
   std::vector<std::pair<std::uint64_t, std::uint32_t>> fed;
   for (const auto& f : feeds) fed.emplace_back(f.node->id, f.port);
@@ -224,10 +225,10 @@ void session_impl::close() {
 
 session::session(session_options options) : session(detail::numbered(std::move(options))) {}
 session::session(const detail::numbered_options& o)
-    : session(ext::make_master(std::make_shared<ext::task_runtime>(ext::local_task_name(), o.options.cpu_devices,
-                                                         ext::gpu::options_of(o.options),
-                                                         ext::file_roots::anywhere()),
-                          nullptr, o.options),
+    : session(ext::make_master(std::make_shared<ext::task_runtime>(
+                                   ext::local_task_name(), o.options.cpu_devices,
+                                   ext::gpu::options_of(o.options), ext::file_roots::anywhere()),
+                               nullptr, o.options),
               o.options) {}
 session::session(task& self, session_options options)
     : session(self, detail::numbered(std::move(options),
@@ -249,9 +250,10 @@ session::~session() {
     impl_->close();
 }
 
-ext::step_results session::run_request(std::span<const ext::output> fetches, std::span<const ext::output> targets,
-                                  std::span<const ext::feed_ref> feeds, const run_options& options,
-                                  ext::source_place w) {
+ext::step_results session::run_request(std::span<const ext::output> fetches,
+                                       std::span<const ext::output> targets,
+                                       std::span<const ext::feed_ref> feeds,
+                                       const run_options& options, ext::source_place w) {
   if (options.step) *options.step = 0;
   try {
     return impl_->find_plan(fetches, targets, options)->run(feeds, options);
@@ -261,7 +263,8 @@ ext::step_results session::run_request(std::span<const ext::output> fetches, std
 }
 
 std::shared_ptr<ext::ready_plan> session::plan_request(std::span<const ext::output> fetches,
-                                                  std::span<const ext::output> feeds, ext::source_place w) {
+                                                       std::span<const ext::output> feeds,
+                                                       ext::source_place w) {
   try {
     return impl_->find_plan(fetches, feeds);
   } catch (const error& e) {
@@ -287,7 +290,7 @@ std::vector<placement> session_impl::devices_of(std::span<const output> outputs)
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
 ext::plan_description session::describe_request(std::span<const ext::output> fetches,
-                                           std::span<const ext::output> targets) {
+                                                std::span<const ext::output> targets) {
   return impl_->describe(fetches, targets);
 }
 

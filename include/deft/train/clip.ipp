@@ -60,7 +60,8 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, ext::
 }
 
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
-                                                      const hyperparameter& norm, ext::source_place w) {
+                                                      const hyperparameter& norm,
+                                                      ext::source_place w) {
   expect_limit("clip_by_global_norm", norm, w);
   const any_tensor whole = global_norm(gradients, w);
   const ext::place_scope on_behalf(w);

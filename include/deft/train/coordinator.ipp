@@ -21,7 +21,8 @@ class coordinator::state {
     const graph g = current_graph();
     std::lock_guard lock(guard_);
     if (joined_)
-      ext::fail(errc::failed_precondition, "[coordinator] the threads were joined; none can be started");
+      ext::fail(errc::failed_precondition,
+                "[coordinator] the threads were joined; none can be started");
     threads_.push_back(ext::start_thread([this, g, f = std::move(f)] {
       auto in_graph = as_default(g);
       try {
@@ -75,9 +76,9 @@ coordinator::~coordinator() {
   try {
     join();
   } catch (const std::exception& e) {
-    ext::logging::warning("[coordinator] a thread ended with: ", e.what());
+    logging::warning("[coordinator] a thread ended with: ", e.what());
   } catch (...) {
-    ext::logging::warning("[coordinator] a thread ended with an exception that is not a std::exception");
+    logging::warning("[coordinator] a thread ended with an exception that is not a std::exception");
   }
 }
 

@@ -18,7 +18,7 @@ class stop_at_step_hook final : public hook {
     step_ = any_tensor(detail::expect_global_step("stop_at_step"));
     if ((limit_.last_step > 0) == (limit_.num_steps > 0))
       ext::fail(errc::invalid_argument,
-           "[stop_at_step] expects a last step or a number of steps above 0");
+                "[stop_at_step] expects a last step or a number of steps above 0");
   }
   void after_create(run_context& context) override {
     const std::int64_t now = step_now(context);
@@ -41,7 +41,7 @@ class stop_at_step_hook final : public hook {
     still_ = step == seen_ ? still_ + 1 : 0;
     seen_ = step;
     if (still_ == many)
-      ext::logging::warning("stop_at_step: the global step was ", step, " in ", many,
+      logging::warning("stop_at_step: the global step was ", step, " in ", many,
                        " runs; does the training count it, as in minimize(loss, global_step())?");
   }
 
@@ -65,7 +65,7 @@ class stop_on_nan_hook final : public hook {
     if (fails_)
       throw error(errc::invalid_argument, "the loss is not a number", name_of(loss_),
                   loss_.handle().node->place());
-    ext::logging::log(ext::logging::level::error, "the loss \"", name_of(loss_),
+    logging::log(logging::level::error, "the loss \"", name_of(loss_),
                  "\" is not a number: stopping");
     context.give_up();
   }

@@ -78,7 +78,7 @@ class checkpoint_hook final : public stepping_hook {
     when_ = clock::now();
     if (step == saved_) return;
     const std::string path = saver_->save(context.session(), path_, *step_, context.place());
-    ext::logging::info("saved ", path);
+    logging::info("saved ", path);
     saved_ = std::stoll(path.substr(path_.size() + 1));  // others may have trained meanwhile
   }
 
@@ -107,7 +107,7 @@ class log_hook final : public stepping_hook {
       std::string text = ext::str("step ", step);
       for (std::size_t i = 0; i < tensors_.size(); ++i)
         text += ext::str(i ? ", " : ": ", tensors_[i].first, " = ", values[i]);
-      ext::logging::info(text);
+      logging::info(text);
     }
     due_.ran(step, fetched);
   }
@@ -125,7 +125,7 @@ class counting_hook final : public stepping_hook {
     const std::int64_t step = context.global_step();
     if (step - from_ < every_) return;
     const double seconds = std::chrono::duration<double>(clock::now() - since_).count();
-    ext::logging::info("step ", step, ": ",
+    logging::info("step ", step, ": ",
                   std::round(10 * static_cast<double>(step - from_) / seconds) / 10,
                   " steps a second");
     restart(step);
@@ -147,8 +147,8 @@ class tracing_hook final : public stepping_hook {
     std::error_code e;
     std::filesystem::create_directories(directory_, e);
     if (e)
-      ext::fail_system(e.value(),
-                  ext::str("[save_traces] cannot make the directory \"", directory_.string(), "\""));
+      ext::fail_system(e.value(), ext::str("[save_traces] cannot make the directory \"",
+                                           directory_.string(), "\""));
   }
   void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {

@@ -43,10 +43,10 @@ auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
                                     P == padding_mode::same>;
     static_assert(shape::possible,
                   "[conv2d] expects a window that fits into the images and a stride of 1 or more");
-    return ext::tensor_of<ext::value_type_of<X>, shape>(conv2d(any_tensor(detail::any_lower<K>(x, w)),
-                                                     Filters, size.value, name, options,
-                                                     {moved.value, P}, w)
-                                                  .handle());
+    return ext::tensor_of<ext::value_type_of<X>, shape>(
+        conv2d(any_tensor(detail::any_lower<K>(x, w)), Filters, size.value, name, options,
+               {moved.value, P}, w)
+            .handle());
   }
 }
 template <std::int64_t Filters, ext::typed_expression X>

@@ -15,7 +15,8 @@ any_tensor conv2d(const any_tensor& x, std::int64_t filters, const dims& size,
   const std::int64_t channels = detail::layer_features(s, x, 4);
   if (filters < 1 || size.rank() != 2 || size[0] < 1 || size[1] < 1)
     detail::refuse_layer(
-        s, x, ext::str("expects filters, and their height and width, and got ", filters, " of ", size));
+        s, x,
+        ext::str("expects filters, and their height and width, and got ", filters, " of ", size));
   any_tensor y = conv2d(x,
                         any_tensor(detail::layer_weights(
                             s, "kernel", {{size[0], size[1], channels, filters}, x.type()},

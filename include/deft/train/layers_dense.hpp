@@ -72,7 +72,8 @@ template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_fo
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
            ext::source_place w = ext::here()) {
   constexpr dims in = ext::shape_type_of<X>::value;
-  if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2 || in.e[in.n - 1] == dyn)
+  if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2 ||
+                in.e[in.n - 1] == dyn)
     static_assert(detail::takes<op::dense, detail::got<X>>,
                   "[dense] expects a tensor of float or double of (n,in), whose last extent is "
                   "known, and got another");

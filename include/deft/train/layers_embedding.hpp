@@ -37,7 +37,8 @@ struct with_one_more {
 
 /// The same, known at compile time: for ids of (?,20), `embedding<10'000, 64>(ids, "words")` is
 /// float(?,20,64).
-template <std::int64_t Rows, std::int64_t Width, ext::typed_expression X, class K = ext::kernels_for<X>>
+template <std::int64_t Rows, std::int64_t Width, ext::typed_expression X,
+          class K = ext::kernels_for<X>>
 auto embedding(const X& ids, std::string_view name, embedding_options options = {},
                ext::source_place w = ext::here()) {
   if constexpr (!std::is_same_v<ext::value_type_of<X>, std::int32_t> &&
@@ -51,7 +52,7 @@ auto embedding(const X& ids, std::string_view name, embedding_options options = 
   if (options.type != dtype::float32)
     throw error(errc::invalid_argument,
                 ext::str("[embedding] embedding<rows, width> is of float, not of ", options.type,
-                    ": use embedding(any_tensor(ids), rows, width, name, options)"),
+                         ": use embedding(any_tensor(ids), rows, width, name, options)"),
                 std::string(name), w);
   return ext::tensor_of<float, detail::with_one_more<ext::shape_type_of<X>, Width>>(
       embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());

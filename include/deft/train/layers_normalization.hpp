@@ -53,8 +53,8 @@ auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.
 
 /// scale (x - mean) / sqrt(variance + epsilon) + offset, for vectors as long as the last axis of x.
 /// (Ioffe, Szegedy: Batch normalization, ICML 2015.)
-template <ext::expression X, ext::expression M, ext::expression V, ext::expression S, ext::expression O,
-          class K = ext::kernels_for<X>>
+template <ext::expression X, ext::expression M, ext::expression V, ext::expression S,
+          ext::expression O, class K = ext::kernels_for<X>>
 auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, const O& offset,
                 double epsilon = 0.001, ext::source_place w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<M> && ext::typed_expression<V> &&

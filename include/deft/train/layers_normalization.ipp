@@ -182,7 +182,7 @@ operation update_moving_averages(std::string_view scope, ext::source_place w) {
   if (updates.empty())
     throw error(errc::not_found,
                 ext::str("[update_moving_averages] no batch_norm was written in training",
-                    scope.empty() ? "" : " in the name scope ", scope),
+                         scope.empty() ? "" : " in the name scope ", scope),
                 {}, w);
   return detail::make_group(std::move(updates), w);
 }

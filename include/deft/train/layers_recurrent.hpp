@@ -70,8 +70,8 @@ any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& g
 /// wide as h, and
 ///     c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j),  h' = tanh(c') sigmoid(o).
 /// x is (batch,inputs), kernel (inputs + units, 4 units), bias (4 units).
-template <ext::expression X, ext::expression C, ext::expression H, ext::expression W, ext::expression B,
-          class K = ext::kernels_for<X>>
+template <ext::expression X, ext::expression C, ext::expression H, ext::expression W,
+          ext::expression B, class K = ext::kernels_for<X>>
 auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const B& bias,
                double forget_bias = 1, ext::source_place w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<C> && ext::typed_expression<H> &&
@@ -99,12 +99,13 @@ auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const
 /// update gate u, and
 ///     c = tanh(concat(x, r h) candidate + candidate_bias),  h' = u h + (1 - u) c.
 /// x is (batch,inputs), gates (inputs + units, 2 units), candidate (inputs + units, units).
-template <ext::expression X, ext::expression H, ext::expression W, ext::expression B, ext::expression W2, ext::expression B2,
-          class K = ext::kernels_for<X>>
+template <ext::expression X, ext::expression H, ext::expression W, ext::expression B,
+          ext::expression W2, ext::expression B2, class K = ext::kernels_for<X>>
 auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const W2& candidate,
               const B2& candidate_bias, ext::source_place w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<H> && ext::typed_expression<W> &&
-                ext::typed_expression<B> && ext::typed_expression<W2> && ext::typed_expression<B2>) {
+                ext::typed_expression<B> && ext::typed_expression<W2> &&
+                ext::typed_expression<B2>) {
     if constexpr (!detail::can_be_gru<X, H, W, B, W2, B2>) {
       static_assert(detail::takes<op::gru_cell, detail::got<X>, detail::got<H>, detail::got<W>,
                                   detail::got<B>, detail::got<W2>, detail::got<B2>>,
@@ -217,7 +218,8 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
                                                   const lstm_options& options = {},
                                                   ext::source_place w = ext::here());
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
-                                     const gru_options& options = {}, ext::source_place w = ext::here());
+                                     const gru_options& options = {},
+                                     ext::source_place w = ext::here());
 
 /// The same with units known at compile time: for x of (?,20,8), the outputs of
 /// `lstm<16>(x, "lstm")` are (?,20,16).

@@ -130,7 +130,8 @@ any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view n
 }
 
 namespace {
-void check_units(std::string_view layer, const any_tensor& x, std::int64_t units, ext::source_place w) {
+void check_units(std::string_view layer, const any_tensor& x, std::int64_t units,
+                 ext::source_place w) {
   detail::steps_of(layer, x, w);
   if (units < 1)
     detail::refuse_layer({layer, {}, false, w}, x, ext::str("expects units, and got ", units));
@@ -139,7 +140,8 @@ void check_units(std::string_view layer, const any_tensor& x, std::int64_t units
 
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
-                                                  const lstm_options& options, ext::source_place w) {
+                                                  const lstm_options& options,
+                                                  ext::source_place w) {
   check_units("lstm", x, units, w);
   const detail::layer_scope s{"lstm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));

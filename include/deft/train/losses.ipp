@@ -10,7 +10,7 @@ void detail::collect_loss(const any_tensor& loss, ext::source_place w) {
   if (loss.rank() != 0 || !ext::is_floating(loss.type()))
     throw error(errc::invalid_argument,
                 ext::str("[add_loss] expects a floating scalar, and got ", loss.handle().type(),
-                    ": use mean(loss), or sum(loss)"),
+                         ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
   const ext::scope_ref& s = ext::current_scope();
   graph_of(loss).collect("losses", s ? std::string_view(s->name_prefix) : std::string_view(),
@@ -31,9 +31,9 @@ any_tensor total_loss(std::string_view scope, ext::source_place w) {
   for (const any_tensor& l : losses(scope)) total = total.valid() ? total + l : l;
   if (!total.valid())
     throw error(errc::not_found,
-                scope.empty()
-                    ? std::string("[total_loss] the graph has no losses: see add_loss")
-                    : ext::str("[total_loss] no losses were added in the name scope \"", scope, "\""),
+                scope.empty() ? std::string("[total_loss] the graph has no losses: see add_loss")
+                              : ext::str("[total_loss] no losses were added in the name scope \"",
+                                         scope, "\""),
                 {}, w);
   return total;
 }

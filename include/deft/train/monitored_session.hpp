@@ -59,7 +59,8 @@ class monitored_session : public detail::run_forms<monitored_session> {
  public:
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
-  explicit monitored_session(task& self, monitored_options options = {}, ext::source_place w = ext::here());
+  explicit monitored_session(task& self, monitored_options options = {},
+                             ext::source_place w = ext::here());
   /// As close(), unless an exception ends the session's block: as in TensorFlow, so that no hook
   /// saves a broken state. What close() would throw is logged as an error, and task_main returns 1.
   ~monitored_session();
@@ -82,9 +83,10 @@ class monitored_session : public detail::run_forms<monitored_session> {
 
  private:
   friend class detail::run_forms<monitored_session>;
-  ext::step_results run_request(std::span<const ext::output> fetches, std::span<const ext::output> targets,
-                           std::span<const ext::feed_ref> feeds, const run_options& options,
-                           ext::source_place w);
+  ext::step_results run_request(std::span<const ext::output> fetches,
+                                std::span<const ext::output> targets,
+                                std::span<const ext::feed_ref> feeds, const run_options& options,
+                                ext::source_place w);
   /// Calls a hook's end, again after a recovery.
   void end(hook& h);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
@@ -109,9 +111,10 @@ class monitored_session : public detail::run_forms<monitored_session> {
   bool recover(const error& why, std::uint64_t step, bool updated);
   void make_anew(std::chrono::steady_clock::time_point until, bool lost = false);
   /// What of `fetches` can be computed without updates; the others are empty.
-  ext::step_results compute_again(std::span<const ext::output> fetches, std::span<const ext::output> fed,
-                             std::span<const ext::feed_ref> values, const run_options& options,
-                             ext::source_place w);
+  ext::step_results compute_again(std::span<const ext::output> fetches,
+                                  std::span<const ext::output> fed,
+                                  std::span<const ext::feed_ref> values, const run_options& options,
+                                  ext::source_place w);
   /// Whether all variables still have their values. Waits for lost tasks to come back.
   bool has_kept_values(std::chrono::steady_clock::time_point until);
 
@@ -126,7 +129,8 @@ class monitored_session : public detail::run_forms<monitored_session> {
   std::string given_;                    ///< how variables got their values, for the log
   std::int64_t began_at_ = -1;           ///< global step when it was made ready; -1: unknown
   std::mutex steps_guard_;
-  std::vector<std::pair<std::vector<ext::output>, ext::output>> steps_after_;  ///< of the last requests
+  std::vector<std::pair<std::vector<ext::output>, ext::output>>
+      steps_after_;     ///< of the last requests
   bool ready_ = false;  ///< once random numbers are where they are to go on
   bool closed_ = false;
   std::size_t ended_ = 0;  ///< of the hooks

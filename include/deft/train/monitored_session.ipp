@@ -75,8 +75,9 @@ std::uint64_t beyond_draws(std::int64_t step) {
 }
 
 /// What counts the global step in a run: its updates, or the end of a synchronous round.
-std::vector<ext::node_ref> counting_nodes(std::span<const ext::output> fetches, std::span<const ext::output> fed,
-                                     const ext::output& counted) {
+std::vector<ext::node_ref> counting_nodes(std::span<const ext::output> fetches,
+                                          std::span<const ext::output> fed,
+                                          const ext::output& counted) {
   const ext::resource_key key = counted.node->def->resources(counted.node->attributes).front().key;
   const auto counts = [&](const ext::node& n) {
     if (n.def == &ext::record_of<op::arrive_at_round>) return true;
@@ -139,7 +140,7 @@ monitored_session::monitored_session(task& self, monitored_options options, ext:
     // A connection that was lost, and not a task that was waited for in vain.
     const auto until = begin + options_.session.connect_timeout;
     if (!self.distributed() || !is_loss(e) || std::chrono::steady_clock::now() >= until) throw;
-    ext::logging::warning(e.what(), "; starting again");
+    logging::warning(e.what(), "; starting again");
     make_anew(begin + options_.start_timeout, e.code() == errc::aborted);
   }
 }
@@ -169,10 +170,10 @@ monitored_session::~monitored_session() {
   if (std::uncaught_exceptions() <= exceptions_) try {
       close();
     } catch (const std::exception& e) {
-      ext::logging::log(ext::logging::level::error, "a hook's end failed: ", e.what());
+      logging::log(logging::level::error, "a hook's end failed: ", e.what());
       self_.note_failure();
     } catch (...) {
-      ext::logging::log(ext::logging::level::error,
+      logging::log(logging::level::error,
                    "a hook's end failed with an exception that is not a std::exception");
       self_.note_failure();
     }
@@ -247,7 +248,7 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
     saver().restore(session_, saved, {}, place_);
   if (!end.empty()) session_.run(while_starting(until), group(end), place_);
   given_ = saved.empty() ? "the variables were initialized anew" : ext::str("restored ", saved);
-  ext::logging::info(given_);
+  logging::info(given_);
 }
 
 void monitored_session::await_values(std::chrono::steady_clock::time_point until) {
@@ -268,11 +269,11 @@ void monitored_session::await_values(std::chrono::steady_clock::time_point until
       const auto none = without_values(
           std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
       const std::string what = ext::str("waiting for the chief, ", self_.cluster().chief(),
-                                   ", to initialize ", names_of(none));
+                                        ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         ext::fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
       if (said || none.empty()) continue;
-      ext::logging::warning(what);
+      logging::warning(what);
       said = true;
     }
 }
@@ -313,7 +314,7 @@ bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point un
 
 bool monitored_session::recover(const error& why, std::uint64_t step, bool updated) {
   if (!self_.distributed() || !is_loss(why)) throw;
-  ext::logging::warning(why.what(), "; recovering");
+  logging::warning(why.what(), "; recovering");
   const auto began = std::chrono::steady_clock::now(), until = began + options_.start_timeout;
   try {
     given_.clear();
@@ -322,23 +323,25 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
       updated = false;  // they get other values
     } else if (step != 0) {
       const step_fate fate = session_.fate_of(step, until - std::chrono::steady_clock::now());
-      if (fate == step_fate::unknown) ext::fail(errc::unavailable, "nobody knows how the step ended");
+      if (fate == step_fate::unknown)
+        ext::fail(errc::unavailable, "nobody knows how the step ended");
       if (fate == step_fate::in_part)
-        ext::logging::warning("the step was applied in part, and is not repeated");
+        logging::warning("the step was applied in part, and is not repeated");
       updated |= fate != step_fate::unchanged;
     }
     make_anew(until, lost);
     if (given_.empty())
       given_ = lost ? "the chief has restored or initialized the variables"
                     : "the variables have kept their values";
-    ext::logging::warning(self_.device(), " has recovered: ", given_,
-                     began_at_ < 0 ? "" : ext::str("; training goes on at global step ", began_at_));
+    logging::warning(
+        self_.device(), " has recovered: ", given_,
+        began_at_ < 0 ? "" : ext::str("; training goes on at global step ", began_at_));
     return updated;
   } catch (const error& e) {
     throw error(why.code(),
                 ext::str(why.message(), "; recovery failed after ",
-                    ext::duration_text(std::chrono::steady_clock::now() - began), ": ",
-                    news_of(e.message(), why.message())),
+                         ext::duration_text(std::chrono::steady_clock::now() - began), ": ",
+                         news_of(e.message(), why.message())),
                 why.node(), why.where(), why.device());
   }
 }
@@ -364,9 +367,10 @@ void monitored_session::make_anew(std::chrono::steady_clock::time_point until, b
 }
 
 ext::step_results monitored_session::compute_again(std::span<const ext::output> fetches,
-                                              std::span<const ext::output> fed,
-                                              std::span<const ext::feed_ref> values,
-                                              const run_options& options, ext::source_place w) {
+                                                   std::span<const ext::output> fed,
+                                                   std::span<const ext::feed_ref> values,
+                                                   const run_options& options,
+                                                   ext::source_place w) {
   std::vector<ext::output> asked;
   for (const ext::output& f : fetches) {
     if (f.port == ext::run_only) continue;
@@ -388,7 +392,8 @@ ext::step_results monitored_session::compute_again(std::span<const ext::output> 
   return ext::step_results(std::move(all));
 }
 
-ext::output monitored_session::step_after(std::span<const ext::output> fetches, std::span<const ext::output> fed) {
+ext::output monitored_session::step_after(std::span<const ext::output> fetches,
+                                          std::span<const ext::output> fed) {
   constexpr std::size_t most_kept = 8;
   auto in_graph = as_default(graph_);
   const ext::output counted = any_tensor(detail::expect_global_step("monitored_session")).handle();
@@ -405,9 +410,9 @@ ext::output monitored_session::step_after(std::span<const ext::output> fetches, 
 }
 
 ext::step_results monitored_session::run_request(std::span<const ext::output> fetches,
-                                            std::span<const ext::output> targets,
-                                            std::span<const ext::feed_ref> feeds,
-                                            const run_options& options, ext::source_place w) {
+                                                 std::span<const ext::output> targets,
+                                                 std::span<const ext::feed_ref> feeds,
+                                                 const run_options& options, ext::source_place w) {
   if (closed_) ext::fail(errc::failed_precondition, "[monitored_session] it was closed");
   std::optional<ext::step_results> results;
   std::vector<run_arguments> added;  // by each hook

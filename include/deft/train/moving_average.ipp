@@ -13,16 +13,18 @@ exponential_moving_average::exponential_moving_average(double decay, moving_aver
                                                        ext::source_place w)
     : decay_(decay), options_(std::move(options)) {
   if (!(decay >= 0 && decay <= 1))
-    throw error(errc::invalid_argument,
-                ext::str("[exponential_moving_average] expects a decay from 0 to 1, and got ", decay),
-                {}, w);
+    throw error(
+        errc::invalid_argument,
+        ext::str("[exponential_moving_average] expects a decay from 0 to 1, and got ", decay), {},
+        w);
   const any_tensor& n = options_.num_updates;
   if (n.valid() && (n.rank() != 0 || !ext::is_numeric(n.type())))
-    throw error(errc::invalid_argument,
-                ext::str("[exponential_moving_average] expects a scalar of numbers as num_updates, and "
-                    "got ",
-                    n.handle().type()),
-                name_of(n), w);
+    throw error(
+        errc::invalid_argument,
+        ext::str("[exponential_moving_average] expects a scalar of numbers as num_updates, and "
+                 "got ",
+                 n.handle().type()),
+        name_of(n), w);
 }
 
 operation exponential_moving_average::apply(ext::source_place w) {
@@ -38,7 +40,7 @@ operation exponential_moving_average::apply(const std::vector<any_variable>& var
     if (!ext::is_floating(v.type()))
       throw error(errc::invalid_argument,
                   ext::str("[exponential_moving_average] expects floating variables, and got ",
-                      v.handle().type()),
+                           v.handle().type()),
                   v.name(), w);
   const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph::of(*variables[0].handle().node));
@@ -88,7 +90,8 @@ operation exponential_moving_average::swap(ext::source_place w) const {
 std::map<std::string, any_variable> exponential_moving_average::variables_to_restore(
     graph g) const {
   std::map<std::string, any_variable> named;
-  for (const ext::node_ref& n : g.variables()) named.emplace(any_variable(n).name(), any_variable(n));
+  for (const ext::node_ref& n : g.variables())
+    named.emplace(any_variable(n).name(), any_variable(n));
   for (const any_variable& v : trainable_variables(g)) {
     named.erase(v.name());
     named.insert_or_assign(ext::str(v.name(), "/", options_.name), v);

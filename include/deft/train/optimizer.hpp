@@ -171,7 +171,8 @@ class optimizer {
     return apply(gradients, nullptr, w);
   }
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            const variable<std::int64_t>& step, ext::source_place w = ext::here()) const {
+                            const variable<std::int64_t>& step,
+                            ext::source_place w = ext::here()) const {
     return apply(gradients, &step, w);
   }
 
@@ -210,6 +211,7 @@ class optimizer {
 /// (Replicas with variables of their own use all_reduce_mean.)
 /// Throws invalid_argument if the replicas' variables differ.
 std::vector<gradient_of_variable> average_gradients(
-    const std::vector<std::vector<gradient_of_variable>>& replicas, ext::source_place w = ext::here());
+    const std::vector<std::vector<gradient_of_variable>>& replicas,
+    ext::source_place w = ext::here());
 
 }  // namespace deft

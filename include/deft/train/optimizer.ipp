@@ -22,11 +22,12 @@ void hyperparameter::expect_scalar(ext::source_place w) const {
     throw error(errc::invalid_argument, "[optimizer] the tensor of a hyperparameter is empty", {},
                 w);
   if (tensor_.rank() != 0 || !ext::is_floating(tensor_.type()))
-    throw error(errc::invalid_argument,
-                ext::str("[optimizer] expects a number or a floating scalar as a hyperparameter, and "
-                    "got ",
-                    tensor_.handle().type()),
-                name_of(tensor_), w);
+    throw error(
+        errc::invalid_argument,
+        ext::str("[optimizer] expects a number or a floating scalar as a hyperparameter, and "
+                 "got ",
+                 tensor_.handle().type()),
+        name_of(tensor_), w);
 }
 
 std::vector<any_variable> trainable_variables(graph g) {
@@ -86,7 +87,7 @@ operation optimizer::minimize_any(const any_tensor& loss,
   if (loss.rank() != 0)
     throw error(errc::invalid_argument,
                 ext::str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
-                    ": use mean(loss), or sum(loss)"),
+                         ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
   return apply(variables ? compute_gradients(loss, *variables) : compute_gradients(loss), step, w);
 }

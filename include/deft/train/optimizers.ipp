@@ -18,7 +18,7 @@ void expect_positive(std::string_view optimizer, std::string_view what, double g
   expect(got > 0, optimizer, ext::str(what, " above 0"), got);
   if (type == dtype::float32 && static_cast<float>(got) == 0)
     ext::fail(errc::invalid_argument, "[", optimizer, "] expects ", what, " above 0, and got ", got,
-         ", which is 0 as float");
+              ", which is 0 as float");
 }
 /// How much of an average a step keeps.
 bool is_part(double x) { return x >= 0 && x < 1; }

@@ -11,9 +11,10 @@ namespace deft {
 
 any_tensor regularizer::operator()(const any_tensor& weights, ext::source_place w) const {
   if (!ext::is_floating(weights.type()))
-    throw error(errc::invalid_argument,
-                ext::str("[regularizer] expects floating weights, and got ", weights.handle().type()),
-                name_of(weights), w);
+    throw error(
+        errc::invalid_argument,
+        ext::str("[regularizer] expects floating weights, and got ", weights.handle().type()),
+        name_of(weights), w);
   if (!make_) throw error(errc::invalid_argument, "[regularizer] it is empty", {}, w);
   const ext::place_scope on_behalf(w);
   return make_(weights);
@@ -23,7 +24,8 @@ namespace {
 void check_scale(std::string_view name, double scale, ext::source_place w) {
   if (!(scale >= 0) || std::isinf(scale))
     throw error(errc::invalid_argument,
-                ext::str("[", name, "] expects a scale that is not negative, and got ", scale), {}, w);
+                ext::str("[", name, "] expects a scale that is not negative, and got ", scale), {},
+                w);
 }
 }  // namespace
 

@@ -134,7 +134,8 @@ void saver::prepare(session& s, const named_variables& all) {
   }
   {
     const ext::control_scope after(snapshots);
-    for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_)) saves.push_back(operation(n));
+    for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_))
+      saves.push_back(operation(n));
   }
   next->save = group(saves);
   if (const auto all_rounds = at_rounds<op::resume_rounds>(graph_); !all_rounds.empty()) {
@@ -159,8 +160,8 @@ std::string saver::save_counted(session& s, const std::string& path, const any_v
       std::ranges::find_if(all, [&](const auto& v) { return v.second.handle() == step.handle(); });
   if (counted == all.end() || !ext::is_integer(step.type()) || step.rank() != 0)
     ext::fail(errc::invalid_argument, "[saver] \"", step.name(), "\", ",
-         ext::tensor_type{step.shape(), step.type()},
-         ", cannot be the step of a checkpoint: it is not an integer that is saved");
+              ext::tensor_type{step.shape(), step.type()},
+              ", cannot be the step of a checkpoint: it is not an integer that is saved");
   return save_as(s, path, {}, &counted->first, w);
 }
 
@@ -171,15 +172,17 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   index.path = step ? ext::str(path, "-", *step) : path;
   const auto [directory, base] = ext::split_path(path);
   index.base = base;
-  if (base.empty()) ext::fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
+  if (base.empty())
+    ext::fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
   if (index.path.ends_with(".safetensors") || !detail::is_possible_name(base) ||
       std::ranges::count(path, '\n') > 0)
     ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(index.path),
-         "\" cannot be the name of a checkpoint: it is that of a single file, has control "
-         "characters, or is not UTF-8");
+              "\" cannot be the name of a checkpoint: it is that of a single file, has control "
+              "characters, or is not UTF-8");
   std::error_code e;
   std::filesystem::create_directories(directory, e);
-  if (e) ext::fail_system(e.value(), ext::str("[saver] cannot make the directory \"", directory, "\""));
+  if (e)
+    ext::fail_system(e.value(), ext::str("[saver] cannot make the directory \"", directory, "\""));
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
@@ -217,7 +220,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
       if (counted && written.entries().contains(*counted)) held = integer_in(written, *counted);
     } catch (const error& cause) {
       ext::fail(cause.code(), cause.message(), "; ", processor,
-           " wrote it: the directory must be one that all tasks share");
+                " wrote it: the directory must be one that all tasks share");
     }
   }
   if (counted) {
@@ -231,7 +234,8 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
       if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", file));
     }
     const std::size_t old = ext::split_path(files).second.size();
-    for (auto& [name, t] : index.tensors) t.file = ext::split_path(named).second + t.file.substr(old);
+    for (auto& [name, t] : index.tensors)
+      t.file = ext::split_path(named).second + t.file.substr(old);
   }
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
@@ -285,8 +289,8 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   std::string request;
   for (const auto& [name, v] : all) {
     const detail::saved_tensor& t = index.tensors.at(name);
-    request +=
-        ext::str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n", t.name, "\n");
+    request += ext::str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n",
+                        t.name, "\n");
   }
   auto in_graph = as_default(graph_);
   ext::scope outside{ext::scope_ref()};
@@ -329,7 +333,7 @@ std::vector<detail::checkpoint_index> whole_checkpoints(const std::string& direc
   std::erase_if(all, [&](const auto& i) {
     if (!name.empty() && i.base != name) return true;
     const std::string why = detail::why_incomplete(i);
-    if (!why.empty()) ext::logging::warning("[saver] checkpoint ", i.path, " is passed over: ", why);
+    if (!why.empty()) logging::warning("[saver] checkpoint ", i.path, " is passed over: ", why);
     return !why.empty();
   });
   return all;

@@ -31,8 +31,8 @@ void check_axes(const std::string& name, const axes& order, const any_variable& 
     sound &= sorted[i] == static_cast<std::int64_t>(i);
   if (!sound)
     ext::fail(errc::invalid_argument, "[saver] \"", name, "\" is to be transposed by ", order.value,
-         ", which is no order of the axes of variable \"", v.name(), "\", ",
-         ext::tensor_type{v.shape(), v.type()});
+              ", which is no order of the axes of variable \"", v.name(), "\", ",
+              ext::tensor_type{v.shape(), v.type()});
 }
 
 void check_transposed(const saver_options& o, const named_variables& saved) {
@@ -40,7 +40,7 @@ void check_transposed(const saver_options& o, const named_variables& saved) {
     const auto v = saved.find(name);
     if (v == saved.end())
       ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(name),
-           "\" is to be transposed, and no variable is saved under this name");
+                "\" is to be transposed, and no variable is saved under this name");
     check_axes(name, order, v->second);
   }
 }
@@ -57,11 +57,11 @@ saver_options with_names(saver_options o) {
   for (const auto& [name, v] : o.named) {
     if (!detail::is_possible_name(name))
       ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(name),
-           "\" cannot be the name of a tensor in a file");
+                "\" cannot be the name of a tensor in a file");
     const auto [first, fresh] = names.emplace(v.handle().node.get(), name);
     if (!fresh)
       ext::fail(errc::invalid_argument, "[saver] variable \"", v.name(), "\" has two names, \"",
-           first->second, "\" and \"", name, "\": it is saved, and restored, under one");
+                first->second, "\" and \"", name, "\": it is saved, and restored, under one");
   }
   if (!o.named.empty()) check_transposed(o, o.named);
   return o;
@@ -74,7 +74,7 @@ graph common_graph(const named_variables& variables) {
   for (const auto& [name, v] : variables)
     if (!(graph::of(*v.handle().node) == g))
       ext::fail(errc::invalid_argument, "[saver] variable \"", v.name(),
-           "\" is of another graph than \"", variables.begin()->second.name(), "\"");
+                "\" is of another graph than \"", variables.begin()->second.name(), "\"");
   return g;
 }
 
@@ -85,7 +85,7 @@ graph common_graph(const named_variables& variables) {
     text += ext::str(text.empty() ? "" : "; ", "it does not have ", list_of(c.missing));
   if (!c.extra.empty()) text += ext::str("; only it has ", list_of(c.extra));
   ext::fail(c.mismatched.empty() ? errc::not_found : errc::invalid_argument, "[saver] ", path,
-       " does not fit the variables: ", text);
+            " does not fit the variables: ", text);
 }
 
 /// `shape`, whose axes `order` has in a file, there.
@@ -146,11 +146,12 @@ checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
     const bool hint = t.holds.type == v.type() && order.rank() == 0 && found.rank() > 1 &&
                       op::transpose{op::transpose::reversed(found.rank())}.shape(found, reversed) &&
                       ext::fits(v.shape(), reversed);
-    c.mismatched.push_back(
-        ext::str("\"", name, "\" is ", ext::tensor_type{v.shape(), v.type()},
-            order.rank() ? ext::str(", transposed by ", order, " ", ext::tensor_type{shape, v.type()}) : "",
-            ", and ", t.type.empty() ? to_string(t.holds) : t.type, " in the checkpoint",
-            hint ? "; saver_options.transposed restores axes in another order" : ""));
+    c.mismatched.push_back(ext::str(
+        "\"", name, "\" is ", ext::tensor_type{v.shape(), v.type()},
+        order.rank() ? ext::str(", transposed by ", order, " ", ext::tensor_type{shape, v.type()})
+                     : "",
+        ", and ", t.type.empty() ? to_string(t.holds) : t.type, " in the checkpoint",
+        hint ? "; saver_options.transposed restores axes in another order" : ""));
   }
   for (const auto& [name, t] : index.tensors)
     if (!all.contains(name)) c.extra.push_back(name);

@@ -23,7 +23,8 @@ tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& st
 /// increase, and there is one value more.
 tensor<float> piecewise_constant(const any_tensor& step,
                                  const std::vector<std::int64_t>& boundaries,
-                                 const std::vector<double>& values, ext::source_place w = ext::here());
+                                 const std::vector<double>& values,
+                                 ext::source_place w = ext::here());
 
 struct polynomial_options {
   double end_rate = 0.0001;  ///< what it reaches after decay_steps

@@ -17,8 +17,8 @@ namespace {
 any_tensor step_of(std::string_view schedule, const any_tensor& step, ext::source_place w) {
   if (!step.valid()) refuse(schedule, "the step is an empty tensor", w);
   if (step.rank() != 0 || !ext::is_numeric(step.type()))
-    refuse(schedule, ext::str("expects a scalar of numbers as the step, and got ", step.handle().type()),
-           w);
+    refuse(schedule,
+           ext::str("expects a scalar of numbers as the step, and got ", step.handle().type()), w);
   return cast(step, dtype::float64);
 }
 
@@ -28,7 +28,8 @@ void expect_positive(std::string_view schedule, std::string_view what, double st
     refuse(schedule, ext::str("expects ", what, " above 0, and got ", steps), w);
 }
 
-void expect_from_0(std::string_view schedule, std::string_view what, double x, ext::source_place w) {
+void expect_from_0(std::string_view schedule, std::string_view what, double x,
+                   ext::source_place w) {
   if (!(x >= 0) || std::isinf(x))
     refuse(schedule, ext::str("expects ", what, " from 0, and got ", x), w);
 }
@@ -57,7 +58,7 @@ tensor<float> piecewise_constant(const any_tensor& step,
   if (values.size() != boundaries.size() + 1)
     refuse("piecewise_constant",
            ext::str("expects a value more than boundaries, and got ", values.size(), " values and ",
-               boundaries.size(), " boundaries"),
+                    boundaries.size(), " boundaries"),
            w);
   if (!std::ranges::is_sorted(boundaries, std::less_equal()))
     refuse("piecewise_constant",
@@ -71,7 +72,8 @@ tensor<float> piecewise_constant(const any_tensor& step,
 }
 
 tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
-                               double decay_steps, polynomial_options options, ext::source_place w) {
+                               double decay_steps, polynomial_options options,
+                               ext::source_place w) {
   const ext::place_scope on_behalf(w);
   expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
   expect_from_0("polynomial_decay", "a power", options.power, w);

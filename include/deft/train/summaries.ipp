@@ -42,7 +42,8 @@ class summary_hook final : public hook {
     std::set<std::string_view> tags;
     for (const summary& s : summaries_)
       if (!tags.insert(s.tag).second)
-        ext::fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag, "\"");
+        ext::fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag,
+                  "\"");
   }
   void after_create(run_context& context) override {
     if (!context.self().is_chief()) return;
@@ -115,11 +116,12 @@ class summary_hook final : public hook {
 
 summary scalar_summary(std::string tag, const any_tensor& value, ext::source_place w) {
   return checked_summary(summary::kind::scalar, std::move(tag), value,
-                         value.rank() == 0 && ext::is_numeric(value.type()), "a scalar of numbers", w);
+                         value.rank() == 0 && ext::is_numeric(value.type()), "a scalar of numbers",
+                         w);
 }
 summary histogram_summary(std::string tag, const any_tensor& value, ext::source_place w) {
-  return checked_summary(summary::kind::histogram, std::move(tag), value, ext::is_numeric(value.type()),
-                         "numbers", w);
+  return checked_summary(summary::kind::histogram, std::move(tag), value,
+                         ext::is_numeric(value.type()), "numbers", w);
 }
 summary image_summary(std::string tag, const any_tensor& value, ext::source_place w) {
   return checked_summary(summary::kind::image, std::move(tag), value,
@@ -136,8 +138,8 @@ summary text_summary(std::string tag, std::string markdown) {
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every) {
   if (every < 1)
-    ext::fail(errc::invalid_argument, "[save_summaries] expects a number of steps above 0, and got ",
-         every);
+    ext::fail(errc::invalid_argument,
+              "[save_summaries] expects a number of steps above 0, and got ", every);
   return std::make_shared<summary_hook>(folder, std::move(summaries), every);
 }
 

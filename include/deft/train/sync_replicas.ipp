@@ -42,10 +42,10 @@ sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed,
       total_(total),
       after_update_(std::move(after_update)) {
   if (needed < 1 || total < needed || total > op::replica_round::most)
-    throw error(
-        errc::invalid_argument,
-        ext::str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total, " replicas"),
-        {}, w);
+    throw error(errc::invalid_argument,
+                ext::str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total,
+                         " replicas"),
+                {}, w);
 }
 
 namespace {
@@ -120,7 +120,9 @@ class round_writer {
   }
 
  private:
-  std::string name_for(const any_variable& v) const { return ext::str(round_.barrier, "/", v.name()); }
+  std::string name_for(const any_variable& v) const {
+    return ext::str(round_.barrier, "/", v.name());
+  }
   template <class Op>
   ext::node_ref add(const Op& o, const any_variable& near, std::span<const ext::output> in) const {
     ext::node_request r;
@@ -328,7 +330,7 @@ class replica_hook_of_graph final : public hook {
       const std::vector<any_array> now = state();
       for (std::size_t i = 0; i < now.size(); i += 2)
         if (const std::int64_t absent = now[i].data<std::int64_t>()[1])
-          ext::logging::warning("synchronous training: ", absent,
+          logging::warning("synchronous training: ", absent,
                            " of the workers have not come yet, and a step needs ",
                            now[i].data<std::int64_t>()[0]);
     } catch (const error&) {
@@ -345,10 +347,10 @@ class replica_hook_of_graph final : public hook {
       names.replace(at, 1, at + 1 < names.size() ? ", " : "");
     const std::int64_t needed = numbers.data<std::int64_t>()[0];
     if (names.empty())
-      ext::logging::warning("all workers that had left are back; a step averages ", needed,
+      logging::warning("all workers that had left are back; a step averages ", needed,
                        " gradients");
     else
-      ext::logging::warning("workers that have left: ", names, "; a step averages ", needed,
+      logging::warning("workers that have left: ", names, "; a step averages ", needed,
                        needed == 1 ? " gradient" : " gradients");
   }
 
@@ -369,7 +371,7 @@ hook_ref detail::replica_hook(const task& self, graph g) {
     if (const auto total = ext::decode<op::describe_round>(n->attributes).total; total > workers)
       throw error(errc::invalid_argument,
                   ext::str("[sync_replicas] waits for ", total, " replicas, and there ",
-                      workers == 1 ? "is 1 worker" : ext::str("are ", workers, " workers")),
+                           workers == 1 ? "is 1 worker" : ext::str("are ", workers, " workers")),
                   {}, n->place());
   if (states.empty()) return nullptr;
   return std::make_shared<replica_hook_of_graph>(std::move(g));

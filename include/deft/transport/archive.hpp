@@ -23,9 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

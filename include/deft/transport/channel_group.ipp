@@ -12,9 +12,7 @@
 #include <optional>
 #include <thread>
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

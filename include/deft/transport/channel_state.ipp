@@ -149,5 +149,4 @@ bool channel_state::gone() const {
 
 }  // namespace deft::detail
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

@@ -6,9 +6,7 @@
 #include <deft/transport/message.hpp>
 #include <memory>
 
-namespace deft::ext {
-
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 class connection_state;

@@ -10,8 +10,7 @@
 #include <deft/transport/connection_state.hpp>
 #include <new>
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

@@ -68,5 +68,4 @@ class credit_account {
 
 }  // namespace deft::detail
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

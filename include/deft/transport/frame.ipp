@@ -393,5 +393,4 @@ void trim(message& m) {
 
 }  // namespace deft::detail
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext

@@ -12,8 +12,7 @@
 #include <deft/transport/tcp.hpp>
 #include <mutex>
 
-namespace deft::ext {
-}  // namespace deft::ext
+namespace deft::ext {}  // namespace deft::ext
 
 namespace deft::detail {
 

@@ -15,6 +15,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::child_job;
 using testing::child_program;
 using testing::environment;

@@ -9,6 +9,7 @@
 #include "session/together.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::is_loss;
 using testing::log_lines;
 using testing::outcome_of;

@@ -8,9 +8,10 @@
 namespace deft {
 
 ext::tensor_type op::random::checked(std::string_view name, std::span<const ext::tensor_type> in,
-                                std::initializer_list<double> parameters) const {
+                                     std::initializer_list<double> parameters) const {
   const dims out = shape_by(name, shape, in);
-  if (!ext::is_floating(type)) ext::fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
+  if (!ext::is_floating(type))
+    ext::fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
   for (double p : parameters)
     if (!std::isfinite(p) || (type == dtype::float32 && !std::isfinite(static_cast<float>(p))))
       ext::fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);

@@ -9,7 +9,7 @@ namespace deft {
 void op::expect_extents(std::string_view op, const dims& shape, bool dynamic) {
   if (!ext::is_sound(shape) || (!dynamic && !shape.is_static()))
     ext::fail(errc::invalid_argument, "[", op, "] ", shape, " is not a valid shape",
-         dynamic ? "" : ": every extent must be known");
+              dynamic ? "" : ": every extent must be known");
 }
 
 void detail::refuse_call(const any_tensor& x, std::string message, ext::source_place w) {

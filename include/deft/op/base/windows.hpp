@@ -18,14 +18,10 @@ struct padding_t {
   constexpr operator padding_mode() const { return M; }  // NOLINT: for fields of options
 };
 
-namespace ext {
-
 namespace padding {
 inline constexpr padding_t<padding_mode::valid> valid{};
 inline constexpr padding_t<padding_mode::same> same{};
 }  // namespace padding
-
-}  // namespace ext
 
 /// The distance between windows along height and width: `stride<2>`, `stride<2, 1>`.
 template <int Height, int Width>

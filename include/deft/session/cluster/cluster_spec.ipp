@@ -40,12 +40,12 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
         ext::fail(errc::invalid_argument, task, ": ", failure->message());
       if (parts.first.empty())
         ext::fail(errc::invalid_argument, task, ": \"", address,
-             "\" is not a valid address: expected host:port");
+                  "\" is not a valid address: expected host:port");
       if (parts.second == "0") continue;  // the system chooses
       auto [first, fresh] = tasks.emplace(lower(address), task);
       if (!fresh)
         ext::fail(errc::invalid_argument, first->second, " and ", task, " have the same address, ",
-             address);
+                  address);
     }
   }
 }
@@ -63,7 +63,7 @@ const std::string& cluster_spec::address(const std::string& job_name, int task) 
     if (name == job_name && task >= 0 && task < static_cast<int>(addresses.size()))
       return addresses[static_cast<std::size_t>(task)];
   ext::fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task, "; it is ",
-       *this);
+            *this);
 }
 
 void cluster_spec::set_address(const std::string& job_name, int task, std::string address) {
@@ -104,7 +104,8 @@ std::vector<std::string> cluster_spec::entries() const {
 }
 
 std::string to_string(const cluster_spec& c) {
-  return ext::join(c.jobs(), "; ", [](const auto& j) { return j.first + ": " + ext::join(j.second, ", "); });
+  return ext::join(c.jobs(), "; ",
+                   [](const auto& j) { return j.first + ": " + ext::join(j.second, ", "); });
 }
 
 }  // namespace deft

@@ -46,12 +46,13 @@ struct restart {
 
 /// Throws invalid_argument for a cluster that cannot be.
 void check_jobs(const std::vector<std::pair<std::string, int>>& jobs) {
-  if (jobs.empty()) ext::fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
+  if (jobs.empty())
+    ext::fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
   std::vector<cluster_spec::job> spec;
   for (const auto& [job, tasks] : jobs) {
     if (tasks < 1)
       ext::fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
-           " tasks; expected at least 1");
+                " tasks; expected at least 1");
     spec.emplace_back(job,
                       std::vector<std::string>(static_cast<std::size_t>(tasks), "localhost:0"));
   }
@@ -88,7 +89,7 @@ class cluster_launcher {
     for (const auto& flag : own)
       if (names(arguments, flag))
         ext::fail(errc::invalid_argument, "--", flag,
-             " is set by the launcher; to start a single task by hand, give --job_name, too");
+                  " is set by the launcher; to start a single task by hand, give --job_name, too");
     for (const auto& [flag, value] :
          {std::pair{"restarts", options.restarts}, {"grace", options.grace}})
       if (value < 0)
@@ -204,13 +205,13 @@ class cluster_launcher {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
       ext::fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
-           std::strerror(errno));
+                std::strerror(errno));
     ext::file_descriptor output(ends[0]), input(ends[1]);
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid < 0)
       ext::fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
-           std::strerror(errno));
+                std::strerror(errno));
     if (pid == 0) {
       setpgid(0, group_);
       prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -30,7 +30,7 @@ server& local_cluster::at(const std::string& job_name, int task) {
   auto s = servers_.find(task_name(job_name, task));
   if (s == servers_.end())
     ext::fail(errc::not_found, "the cluster has no running task /job:", job_name, "/task:", task,
-         "; it is ", spec_);
+              "; it is ", spec_);
   return *s->second;
 }
 

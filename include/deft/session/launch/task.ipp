@@ -92,10 +92,10 @@ int live(task& self, std::chrono::nanoseconds patience, const std::function<void
     try {
       body(self);
       for (const std::string& a : self.unread())
-        ext::logging::warning("the argument \"", a, "\" was not read by the program");
+        logging::warning("the argument \"", a, "\" was not read by the program");
     } catch (const std::exception& e) {
       if (!signals.number()) throw;
-      ext::logging::info(self.device(), " ends: ", e.what());
+      logging::info(self.device(), " ends: ", e.what());
     }
     // If all tasks are being ended at once, the others may not answer any more.
     if (self.distributed())
@@ -103,7 +103,7 @@ int live(task& self, std::chrono::nanoseconds patience, const std::function<void
   }
   const int signal = signals.number();
   if (!signal) return self.has_failed() ? 1 : 0;
-  ext::logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
   if (self.distributed()) self.server().stop(std::chrono::milliseconds(500));
   return 128 + signal;
 }
@@ -136,7 +136,8 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   set_intra_op_threads(whole(given, "intra_op_threads"));
   if (job_.empty()) {
     if (!line.hosts.empty())
-      ext::fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name, ps or worker");
+      ext::fail(errc::invalid_argument,
+                "--ps_hosts and --worker_hosts need --job_name, ps or worker");
     return;
   }
   std::vector<cluster_spec::job> jobs;
@@ -150,7 +151,7 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
     ext::fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
   if (index_ < 0 || index_ >= cluster_.tasks(job_))
     ext::fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
-         cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
+              cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
   server_options options;
   options.cpu_devices = cpu_devices_;
   options.simulated_gpus = simulated_gpus_;
@@ -189,7 +190,7 @@ const std::vector<std::string>& task::args() const {
 std::optional<std::string> task::value_of(const std::string& name) const {
   if (!own_.empty() && !are_named(own_, name))
     ext::fail(errc::invalid_argument, "[flag] --", name,
-         " is not among the flags that the program named: add it to them, for --help");
+              " is not among the flags that the program named: add it to them, for --help");
   std::lock_guard lock(guard_);
   const std::string word = "--" + name, equals = word + "=";
   for (std::size_t i = 0; i < rest_.size(); ++i) {
@@ -218,7 +219,7 @@ long long task::integer_in(const std::string& name, const std::string& text, lon
       (e == std::errc::result_out_of_range || v < lowest ||
        (v > 0 && static_cast<unsigned long long>(v) > highest)))
     ext::fail(errc::invalid_argument, "--", name, "=", text, " is out of range: expected ", lowest,
-         " to ", highest);
+              " to ", highest);
   if (e != std::errc() || at != end)
     ext::fail(errc::invalid_argument, "--", name, "=", text, " is not an integer");
   return v;
@@ -251,7 +252,7 @@ std::vector<std::string> task::unread() const {
 deft::server& task::server() {
   if (!server_)
     ext::fail(errc::failed_precondition,
-         "[task] a single process has no server; a task of a cluster does (--job_name)");
+              "[task] a single process has no server; a task of a cluster does (--job_name)");
   return *server_;
 }
 
@@ -263,9 +264,10 @@ std::shared_ptr<ext::engine> task::engine_for(const session_options& options) {
   if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
   if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
   if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
-  return ext::make_master(std::make_shared<ext::task_runtime>(ext::local_task_name(), o.cpu_devices,
-                                                    ext::gpu::options_of(o), ext::file_roots::anywhere()),
-                     nullptr, o);
+  return ext::make_master(
+      std::make_shared<ext::task_runtime>(ext::local_task_name(), o.cpu_devices,
+                                          ext::gpu::options_of(o), ext::file_roots::anywhere()),
+      nullptr, o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

@@ -158,7 +158,7 @@ bool are_named(const std::vector<program_flag>& own, std::string_view name) {
   for (const auto& o : of_deft.options()) all.push_back(ext::str("--", o->long_name()));
   const std::string meant = ext::closest(word, all);
   ext::fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
-       meant == word ? "; --help lists its flags" : ext::str("; did you mean ", meant, "?"));
+            meant == word ? "; --help lists its flags" : ext::str("; did you mean ", meant, "?"));
 }
 
 /// A command line: the flags of deft, and the other arguments.
@@ -216,9 +216,11 @@ flags::parsed_options split_words(const std::vector<std::string>& words,
 void check_range(const flags::variables_map& given, const char* name, int lowest,
                  int highest = std::numeric_limits<int>::max()) {
   if (const int v = whole(given, name); v < lowest || v > highest)
-    ext::fail(errc::invalid_argument, "--", name, "=", v, ": expected ",
-         lowest == 1 && highest == std::numeric_limits<int>::max() ? "at least " : "a number from ",
-         lowest, highest == std::numeric_limits<int>::max() ? std::string() : ext::str(" to ", highest));
+    ext::fail(
+        errc::invalid_argument, "--", name, "=", v, ": expected ",
+        lowest == 1 && highest == std::numeric_limits<int>::max() ? "at least " : "a number from ",
+        lowest,
+        highest == std::numeric_limits<int>::max() ? std::string() : ext::str(" to ", highest));
 }
 
 /// Throws invalid_argument naming the flag that is wrong. Only a program that names its flags

@@ -70,8 +70,9 @@ void serialize(Archive& ar, device_info& d, unsigned) {
     if (d.kernels)
       for (const auto& [op, types] : d.kernels->entries()) kernels.push_back({op, types.bits});
   }
-  ar& ext::named("name", name) & ext::named("description", d.description) & ext::named("memory", d.memory) &
-      ext::named("bus_id", d.bus_id) & ext::named("kernels", kernels);
+  ar& ext::named("name", name) & ext::named("description", d.description) &
+      ext::named("memory", d.memory) & ext::named("bus_id", d.bus_id) &
+      ext::named("kernels", kernels);
   if constexpr (Archive::is_loading::value) {
     d.name = detail::device_of_wire(name);
     if (!d.name) ext::fail(errc::data_loss, "a device does not have a name");
