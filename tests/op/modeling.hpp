@@ -17,7 +17,7 @@ struct own_graph {
 
 /// A tensor with a dtype and shape known only at run time.
 inline deft::any_tensor any(deft::dtype type, const deft::dims& shape) {
-  return deft::ext::make_placeholder("any", type, shape);
+  return deft::make_placeholder("any", type, shape);
 }
 
 /// The node that computes a tensor.

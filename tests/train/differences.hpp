@@ -75,7 +75,7 @@ inline void check_differences(
     for (const deft::any_array& v : values) {
       deft::dims declared = v.shape();
       if (dynamic && at.empty()) declared[0] = deft::dyn;
-      at.push_back({deft::ext::make_placeholder("x", deft::dtype::float64, declared), v});
+      at.push_back({deft::make_placeholder("x", deft::dtype::float64, declared), v});
     }
     std::vector<deft::any_tensor> xs;
     for (const point& p : at) xs.push_back(p.x);

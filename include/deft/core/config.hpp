@@ -54,7 +54,7 @@
 #define DEFT_FLATTEN
 #endif
 
-/// What programs use. tests/exports lists its names: a program may say `using namespace deft`.
+/// What programs use. tests/exports/names.txt lists its names: programs say `using namespace deft`.
 namespace deft {
 
 /// For those who extend deft, and for deft itself: nodes, plans, kernels, devices, tasks, and what

@@ -9,9 +9,11 @@
 
 namespace deft {
 
-/// What `cardinality()` says of a dataset that never ends, and of one whose elements can only be
-/// counted by a pass, such as the lines of a file.
-inline constexpr std::int64_t infinite_cardinality = -1, unknown_cardinality = -2;
+/// What `cardinality()` says of a dataset that never ends.
+inline constexpr std::int64_t infinite_cardinality = -1;
+/// What `cardinality()` says of a dataset whose elements can only be counted by a pass, such as the
+/// lines of a file.
+inline constexpr std::int64_t unknown_cardinality = -2;
 
 namespace detail {
 

@@ -88,12 +88,8 @@ class placeholder : public tensor<T, E...> {
 template <std::convertible_to<std::string_view> Name>
 placeholder(const Name&) -> placeholder<detail::missing>;
 
-namespace ext {
-
 /// The same with a dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
-                            source_place w = here());
-
-}  // namespace ext
+                            ext::source_place w = ext::here());
 
 }  // namespace deft

@@ -10,13 +10,10 @@ ext::tensor_type op::placeholder::infer(std::span<const ext::tensor_type>) const
   return {shape, type};
 }
 
-namespace ext {
-
-any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape, source_place w) {
+any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
+                            ext::source_place w) {
   return any_tensor(detail::make_placeholder(name, {shape, type}, w));
 }
-
-}  // namespace ext
 
 namespace detail {
 
