@@ -59,7 +59,6 @@ namespace deft {
 
 /// For those who extend deft, and for deft itself: nodes, plans, kernels, devices, tasks, and what
 /// operations are written with.
-
 namespace ext {}
 
 /// The operations, as types: each has a function in deft, of the same name.
