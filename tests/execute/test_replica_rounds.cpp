@@ -156,23 +156,56 @@ TEST_CASE("a member that leaves waits no longer, and its gradient does not count
   CHECK(r.arrive(r.a, 2) == false);
 }
 
-TEST_CASE("a round whose leader is lost is over, and its gradients do not count") {
+TEST_CASE("rounds stand still once a leader is lost, until the variables have been restored") {
   pair_of_replicas r(2);
+  const auto bell_of = std::make_shared<bell>();
+  const std::int64_t before = r.barrier->generation();
+  CHECK(before != 0);
+  CHECK(r.barrier->is_whole(waker()));
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.arrive(r.b, 1) == std::nullopt);
   CHECK(r.await(r.b).size() == 2);
   r.b.reset();
-  CHECK(r.arrive(r.a, 1) == false);
+  CHECK(r.barrier->generation() == 0);
+  CHECK(error_of([&] { r.arrive(r.a, 1); }).find("applied in part") != std::string::npos);
+  CHECK(error_of([&] { r.arrive(r.a, 2); }).find("applied in part") != std::string::npos);
+  CHECK(r.await(r.a).empty());
+  const auto saver = r.barrier->pause_of(9);
+  CHECK(error_of([&] { saver->begin(waker()); }).find("applied in part") != std::string::npos);
+  CHECK(!r.barrier->is_whole(waker(bell_of, 0)));
+
+  r.barrier->clear();
+  CHECK(bell_of->rung == 1);
+  CHECK(r.barrier->is_whole(waker()));
+  CHECK(r.barrier->generation() != 0);
+  CHECK(r.barrier->generation() != before);
+  CHECK(r.arrive(r.a, 3) == std::nullopt);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+  r.barrier->end(*r.a);
+  CHECK(r.arrive(r.a, 3) == true);
+}
+
+TEST_CASE("an update that failed in part stops the rounds; one that changed nothing does not") {
+  for (const bool in_part : {false, true}) {
+    CAPTURE(in_part);
+    pair_of_replicas r(1);
+    CHECK(r.arrive(r.a, 1) == std::nullopt);
+    CHECK(r.await(r.a).size() == 1);
+    r.barrier->fail(*r.a, error(errc::unavailable, "gone"), in_part);
+    CHECK((r.barrier->generation() == 0) == in_part);
+    CHECK(error_of([&] { r.arrive(r.a, 1); }).find(in_part ? "applied in part" : "gone") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("an error of the update fails the round; one of a member's own only its step") {
   pair_of_replicas r(2);
   CHECK(r.arrive(r.a, 1) == std::nullopt);
-  r.barrier->fail(*r.b, error(errc::resource_exhausted, "own"));
+  r.barrier->fail(*r.b, error(errc::resource_exhausted, "own"), true);
   CHECK(error_of([&] { r.arrive(r.b, 1); }).find("own") != std::string::npos);
   CHECK(r.arrive(r.b, 2) == std::nullopt);
   CHECK(r.await(r.a).size() == 2);
-  r.barrier->fail(*r.a, error(errc::resource_exhausted, "all"));
+  r.barrier->fail(*r.a, error(errc::resource_exhausted, "all"), false);
   CHECK(error_of([&] { r.arrive(r.a, 1); }).find("all") != std::string::npos);
   CHECK(error_of([&] { r.arrive(r.b, 2); }).find("all") != std::string::npos);
 }

@@ -10,6 +10,10 @@ namespace deft::ext {
 
 /// Counts the replicas that have computed their gradients in a round, and grants the round, once it
 /// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
+///
+/// Where that session is lost, or cannot say whether its update was made, the variables may be of
+/// two rounds: the barrier is torn. Its rounds stand still, and whoever takes part in one gets
+/// aborted, until the variables have been restored and clear() says so.
 class replica_barrier final : public resource,
                               public std::enable_shared_from_this<replica_barrier> {
  public:
@@ -41,8 +45,8 @@ class replica_barrier final : public resource,
   std::int64_t current() const;
   /// Whether the gradients of `step`, which began in the round `begun`, counted, once its round is
   /// over or the member has left; empty if the step has to wait, until `w` is called. Throws what
-  /// failed the round, and failed_precondition if no member applies gradients. Those of a member
-  /// that has left never count.
+  /// failed the round, aborted if the barrier is torn, and failed_precondition if no member applies
+  /// gradients. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
@@ -50,7 +54,8 @@ class replica_barrier final : public resource,
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
   void end(const membership& m);
-  void fail(const membership& m, const error& why);
+  /// `in_part`: gradients may have been applied, but not all.
+  void fail(const membership& m, const error& why, bool in_part);
   void leave(const membership& m);
 
   /// What lets a session, which need not be a member, keep rounds from being applied, at most as
@@ -62,7 +67,7 @@ class replica_barrier final : public resource,
     ~pause() { end(); }
     pause(const pause&) = delete;
     /// From now on no round is granted. Returns whether none is being applied; if one is, `w` is
-    /// called at its end.
+    /// called at its end. Throws aborted if the barrier is torn.
     bool begin(const waker& w) const { return barrier_->pause_for(session_, w); }
     void end() const { barrier_->resume_for(session_); }
 
@@ -72,6 +77,11 @@ class replica_barrier final : public resource,
   };
   std::shared_ptr<pause> pause_of(std::uint64_t session);
 
+  /// 0 while it is torn, else a number that grows with each clear().
+  std::int64_t generation() const;
+  /// Whether it is whole. If not, `w` is called when it is.
+  bool is_whole(const waker& w);
+
   struct state {
     std::int64_t needed = 0;        ///< gradients that a round takes
     std::int64_t awaited = 0;       ///< replicas that have not come yet
@@ -79,6 +89,7 @@ class replica_barrier final : public resource,
   };
   state describe_state() const;
 
+  /// Begins the next round without the gradients of this one: the variables have other values.
   void clear() override;
   std::size_t bytes() const override { return 0; }
   std::string describe() const override;
@@ -102,7 +113,8 @@ class replica_barrier final : public resource,
   std::int64_t needed_now() const;
   bool full() const { return static_cast<std::int64_t>(counted_.size()) >= needed_now(); }
   /// Whether the round can be granted.
-  bool complete() const { return full() && !leader_ && pausing_.empty(); }
+  bool complete() const { return full() && !leader_ && pausing_.empty() && !torn_; }
+  void expect_whole() const;
   bool pause_for(std::uint64_t session, const waker& w);
   void resume_for(std::uint64_t session);
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
@@ -119,7 +131,9 @@ class replica_barrier final : public resource,
   std::int64_t round_ = 1;
   std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  std::int64_t failed_round_ = 0;                               ///< the last one that failed
+  bool torn_ = false;
+  std::int64_t generation_ = 1;
+  std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;
   wakers arrivals_, leaders_, pauses_;
   std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;  ///< by session

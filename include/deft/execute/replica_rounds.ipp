@@ -90,6 +90,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     me.arrived.erase(step);
     throw error(*std::exchange(me.failure, nullptr));
   }
+  expect_whole();
   const auto before = me.arrived.find(step);
   if (before != me.arrived.end() && before->second.round < round_) {
     const arrival a = before->second;
@@ -167,11 +168,12 @@ void replica_barrier::end(const membership& m) {
   begin_next(true, woken.all);
 }
 
-void replica_barrier::fail(const membership& m, const error& why) {
+void replica_barrier::fail(const membership& m, const error& why, bool in_part) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   auto failure = std::make_shared<const error>(why);
   if (leader_ == m.session()) {
+    torn_ |= in_part;
     failed_round_ = round_;
     why_ = std::move(failure);
     begin_next(false, woken.all);
@@ -212,7 +214,9 @@ void replica_barrier::lost(const membership& m) {
     if (!at->second.left) said = forget(at->second.task);
     if (leader_ == m.session()) {
       said += str(said.empty() ? "" : "; ", at->second.task,
-                  " was applying gradients, which may have been done in part");
+                  " was applying gradients, which may have been done in part: the variables have "
+                  "to be restored");
+      torn_ = true;
       begin_next(false, woken.all);
     }
     members_.erase(at);
@@ -232,7 +236,26 @@ replica_barrier::state replica_barrier::describe_state() const {
 void replica_barrier::clear() {
   wake_at_end woken;
   std::lock_guard lock(guard_);
+  torn_ = false;
+  ++generation_;
   begin_next(false, woken.all);
+}
+
+void replica_barrier::expect_whole() const {
+  if (torn_)
+    deft::ext::fail(
+        errc::aborted,
+        "[sync_replicas] an update may have been applied in part, by a replica that was "
+        "lost; the variables have to be restored");
+}
+std::int64_t replica_barrier::generation() const {
+  std::lock_guard lock(guard_);
+  return torn_ ? 0 : generation_;
+}
+bool replica_barrier::is_whole(const waker& w) {
+  std::lock_guard lock(guard_);
+  if (torn_) arrivals_.push_back(w);
+  return !torn_;
 }
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 
@@ -368,11 +391,13 @@ struct fail_kernel final : round_kernel<op::fail_round> {
     const any_array why = c.input(0);
     const std::string_view text = text_of(why);
     const auto end = std::min(text.find('\n'), text.size());
+    const bool in_part = text.substr(0, end).ends_with(op::fail_round::in_part);
     int code = 0;
     std::from_chars(text.data(), text.data() + end, code);
     if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
       deft::ext::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
-    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))));
+    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))),
+                   in_part);
     return true;
   }
 };

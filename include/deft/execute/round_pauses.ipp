@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied.
+// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied,
+// and how one knows that variables are of one round.
 #pragma once
 #include <deft/execute/replica_rounds.ipp>
 
@@ -16,6 +17,7 @@ std::shared_ptr<replica_barrier::pause> replica_barrier::pause_of(std::uint64_t 
 
 bool replica_barrier::pause_for(std::uint64_t session, const waker& w) {
   std::lock_guard lock(guard_);
+  expect_whole();
   pausing_.insert(session);
   if (leader_) pauses_.push_back(w);
   return !leader_;
@@ -63,6 +65,19 @@ struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
     barrier_->clear();
     return true;
   }
+};
+
+struct rounds_generation_kernel final : pause_of_rounds<op::rounds_generation> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override {
+    c.output(0, any_array::scalar(barrier_->generation()));
+    return true;
+  }
+};
+
+struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override { return barrier_->is_whole(c.make_waker()); }
 };
 
 }  // namespace

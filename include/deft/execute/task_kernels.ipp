@@ -270,6 +270,8 @@ kernel_table task_kernels() {
       {op::pause_rounds::name, any, nullptr, &make_task_kernel<pause_kernel>},
       {op::resume_rounds::name, any, nullptr, &make_task_kernel<resume_kernel>},
       {op::restart_rounds::name, any, nullptr, &make_task_kernel<restart_kernel>},
+      {op::rounds_generation::name, any, nullptr, &make_task_kernel<rounds_generation_kernel>},
+      {op::await_whole_rounds::name, any, nullptr, &make_task_kernel<await_whole_kernel>},
       {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
       {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
       {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},

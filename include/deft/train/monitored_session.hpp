@@ -92,14 +92,18 @@ class monitored_session : public detail::run_forms<monitored_session> {
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
   /// The variables that have no value.
   std::vector<any_variable> without_values(std::chrono::steady_clock::time_point until);
+  std::vector<any_variable> without_values(const std::vector<std::int64_t>& generations) const;
   /// Gives variables their values, or waits until they have them. `lost`: some were, though a task
   /// that has restarted may have given them first values again.
   void give_values(std::chrono::steady_clock::time_point until, bool lost);
   /// As the chief: restores or initializes all variables.
   void give_all(std::chrono::steady_clock::time_point until);
+  /// As the chief, where an update was applied in part and nothing is there to restore: goes on.
+  void keep_torn(std::chrono::steady_clock::time_point until);
   /// Waits until all variables have values, those of one restoration.
   void await_values(std::chrono::steady_clock::time_point until);
-  /// Of each variable, what changes when it is restored; 0 while it has no value.
+  /// Of each variable, what changes when it is restored; 0 while it has no value. Then the same of
+  /// each barrier of synchronous replicas, whose variables may be of two rounds while it is 0.
   std::vector<std::int64_t> generations(std::chrono::steady_clock::time_point until);
   /// What to fetch with a run for the global step after it.
   ext::output step_after(std::span<const ext::output> fetches, std::span<const ext::output> fed);
@@ -124,7 +128,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   monitored_options options_;
   deft::graph graph_;
   std::vector<any_variable> variables_;  ///< of the graph
-  std::vector<any_tensor> generations_;  ///< of each variable
+  std::vector<any_tensor> generations_;  ///< what generations() fetches
   std::vector<std::int64_t> seen_;       ///< the generations when the session was made ready
   std::string given_;                    ///< how variables got their values, for the log
   std::int64_t began_at_ = -1;           ///< global step when it was made ready; -1: unknown

@@ -128,6 +128,9 @@ monitored_session::monitored_session(task& self, monitored_options options, ext:
       variables_.emplace_back(v);
       generations_.push_back(detail::value_generation(variables_.back()));
     }
+    if (!variables_.empty())
+      for (const auto& n : at_rounds<op::rounds_generation>(graph_))
+        generations_.emplace_back(ext::output{n, 0});
   }
   on_signal_ = self.when_asked_to_stop([this] {
     request_stop();
@@ -197,19 +200,26 @@ std::vector<std::int64_t> monitored_session::generations(
 
 std::vector<any_variable> monitored_session::without_values(
     std::chrono::steady_clock::time_point until) {
-  const std::vector<std::int64_t> now = generations(until);
+  return without_values(generations(until));
+}
+
+std::vector<any_variable> monitored_session::without_values(
+    const std::vector<std::int64_t>& generations) const {
   std::vector<any_variable> none;
-  for (std::size_t i = 0; i < now.size(); ++i)
-    if (!now[i]) none.push_back(variables_[i]);
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (!generations[i]) none.push_back(variables_[i]);
   return none;
 }
 
 void monitored_session::give_values(std::chrono::steady_clock::time_point until, bool lost) {
   if (variables_.empty()) return;
   // Also waits for the tasks, which devices_of would without an end.
-  const std::vector<any_variable> none = without_values(until);
+  const std::vector<std::int64_t> now = generations(until);
+  const std::vector<any_variable> none = without_values(now);
   if (self_.is_chief()) {
-    if (!none.empty() || lost) give_all(until);
+    const bool torn = none.empty() && std::ranges::count(now, 0) > 0;
+    if (torn && newest_checkpoint(options_).empty()) return keep_torn(until);
+    if (!none.empty() || torn || lost) give_all(until);
     return;
   }
   // The chief gives values to what several workers share; what lives here is this worker's own.
@@ -251,9 +261,17 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
   logging::info(given_);
 }
 
+void monitored_session::keep_torn(std::chrono::steady_clock::time_point until) {
+  auto in_graph = as_default(graph_);
+  session_.run(while_starting(until),
+               detail::make_group(at_rounds<op::restart_rounds>(graph_), place_), place_);
+  given_ = "an update may have been applied in part, and there is no checkpoint to restore";
+}
+
 void monitored_session::await_values(std::chrono::steady_clock::time_point until) {
   std::vector<operation> steps;
   for (const auto& v : variables_) steps.push_back(await_initialized(v));
+  for (const auto& n : at_rounds<op::await_whole_rounds>(graph_)) steps.emplace_back(n);
   // Before the run itself is called long.
   const auto long_time =
       std::min<std::chrono::nanoseconds>(std::chrono::seconds(9), options_.start_timeout / 4);
@@ -268,11 +286,12 @@ void monitored_session::await_values(std::chrono::steady_clock::time_point until
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
           std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-      const std::string what = ext::str("waiting for the chief, ", self_.cluster().chief(),
-                                        ", to initialize ", names_of(none));
+      const std::string what = ext::str("waiting for the chief, ", self_.cluster().chief(), ", to ",
+                                        none.empty() ? "restore" : "initialize", " ",
+                                        none.empty() ? "the variables" : names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         ext::fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
-      if (said || none.empty()) continue;
+      if (said) continue;
       logging::warning(what);
       said = true;
     }

@@ -192,7 +192,7 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 
 class replica_updates::state {
  public:
-  state(session& s, const graph& g, const std::vector<std::string>& left) {
+  state(session& s, const graph& g, const std::vector<std::string>& left) : session_(s) {
     const auto grants = collected(g, grants_of_graph), updates = collected(g, updates_of_graph),
                joins = collected(g, joins_of_graph), failures = collected(g, failures_of_graph),
                leaves = collected(g, leaves_of_graph);
@@ -235,21 +235,36 @@ class replica_updates::state {
     return bytes;
   }
   void update(const round& r) const {
-    const run_options options{.cancel = stopping_.get_token()};
+    std::uint64_t step = 0;  // of the update; 0 if none has begun
+    const run_options granting{.cancel = stopping_.get_token()};
+    run_options updating = granting;
+    updating.step = &step;
     for (;;) try {
         for (;;) {
-          const auto [sessions, scale] = r.grant(options);
-          r.update(options, sessions, scale);
+          step = 0;
+          const auto [sessions, scale] = r.grant(granting);
+          r.update(updating, sessions, scale);
         }
       } catch (const error& e) {
         // If it was cancelled, it has left, or the session was closed.
-        if (e.code() == errc::cancelled || !report(r, e) || !pause()) return;
+        if (e.code() == errc::cancelled || !report(r, e, is_in_part(e, step)) || !pause()) return;
       }
+  }
+  /// Whether the update that failed with `e`, because a task was lost, may have been made on some
+  /// tasks. (What fails by itself does so again, and no checkpoint helps.)
+  bool is_in_part(const error& e, std::uint64_t step) const {
+    if (step == 0 || (e.code() != errc::unavailable && e.code() != errc::aborted)) return false;
+    try {
+      return session_.fate_of(step, std::chrono::seconds(5)) != step_fate::unchanged;
+    } catch (const error&) {
+      return true;
+    }
   }
   /// Fails the steps that wait for the update. Returns false if that is not possible: the barrier's
   /// task is lost, which the worker's own steps report.
-  bool report(const round& r, const error& e) const {
-    const std::string text = ext::str(static_cast<int>(e.code()), "\n", e.message());
+  bool report(const round& r, const error& e, bool in_part) const {
+    const std::string text = ext::str(static_cast<int>(e.code()),
+                                      in_part ? op::fail_round::in_part : "", "\n", e.message());
     try {
       r.fail({.cancel = stopping_.get_token()}, as_text(text));
       return true;
@@ -267,6 +282,7 @@ class replica_updates::state {
                           [&] { return ending.stop_requested(); });
   }
 
+  session& session_;
   std::vector<round> rounds_;
   std::stop_source ending_;    ///< no new updates
   std::stop_source stopping_;  ///< nor those under way
