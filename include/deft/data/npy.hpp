@@ -17,6 +17,7 @@ namespace deft {
 /// size of the file.
 any_array read_npy(const std::string& file);
 
+/// @{
 /// Writes `array` as a file that numpy.load reads (format version 1), compressed if the name ends
 /// with ".gz".
 /// Throws unavailable if the file cannot be written, resource_exhausted if the disk is full.
@@ -25,5 +26,6 @@ template <ext::element T, std::int64_t... E>
 void write_npy(const std::string& file, const ndarray<T, E...>& array) {
   write_npy(file, detail::borrowed::from(array));
 }
+/// @}
 
 }  // namespace deft

@@ -31,6 +31,8 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients,
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm,
                                                       ext::source_place w = ext::here());
+/// Each element of every gradient, at least `low` and at most `high`; empty gradients stay empty. A
+/// gradient of rows (see optimizer) stays one if `low` and `high` allow 0.
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
                                                 double low, double high,
                                                 ext::source_place w = ext::here());

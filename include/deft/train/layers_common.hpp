@@ -15,14 +15,19 @@ namespace deft {
 class activation_function {
  public:
   activation_function() = default;
+  /// @{
+  /// Implicit: `.activation = relu`, `.activation = [](const any_tensor& x) { return x * 2; }`.
   activation_function(any_tensor (*operation)(const any_tensor&, ext::source_place))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
   activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT
   template <class F>
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> activation_function(F f)
       : f_(std::move(f)) {}  // NOLINT: implicit on purpose
+  /// @}
 
+  /// Whether there is a function.
   explicit operator bool() const { return static_cast<bool>(f_); }
+  /// The function of x, or x itself if there is none.
   any_tensor operator()(const any_tensor& x) const { return f_ ? f_(x) : x; }
 
  private:
@@ -42,6 +47,7 @@ struct bare_activation {
 /// or computes.
 class training_flag {
  public:
+  /// Known while the graph is written, which then has only what one of the two cases needs.
   training_flag(bool value) : value_(value) {}  // NOLINT: implicit on purpose
   /// Throws invalid_argument if `x` is not a scalar of bool.
   template <ext::expression X>
@@ -51,8 +57,11 @@ class training_flag {
     expect_flag(w);
   }
 
+  /// Whether it was given as a bool, and not as a tensor.
   bool is_known() const { return !tensor_.valid(); }
+  /// The bool that was given; it means nothing unless is_known().
   bool value() const { return value_; }
+  /// The scalar of bool that was given; empty if is_known().
   const any_tensor& tensor() const { return tensor_; }
   /// `training` or `otherwise`; both are made only if the flag is a tensor.
   template <class A, class B>

@@ -6,13 +6,14 @@
 
 namespace deft {
 
+/// Options of a conv2d with variables of its own.
 struct conv2d_layer_options {
   activation_function activation = {};                     ///< `.activation = relu`
   std::optional<deft::initializer> initializer = {};       ///< of the filters; glorot_uniform()
   std::optional<deft::initializer> bias_initializer = {};  ///< zeros()
   deft::regularizer regularizer = {};  ///< of the filters; its loss is added as by add_loss
-  bool bias = true;
-  bool shared = false;  ///< as in dense_options
+  bool bias = true;                    ///< whether the layer has a bias
+  bool shared = false;                 ///< as in dense_options
 };
 
 /// activation(conv2d(x, kernel) + bias) for images x (batch, height, width, channels), with
@@ -49,6 +50,7 @@ auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
             .handle());
   }
 }
+/// @cond refused
 template <std::int64_t Filters, ext::typed_expression X>
 detail::refused conv2d(const X&, std::string_view, const conv2d_layer_options& = {}) {
   static_assert(detail::takes<op::conv2d, detail::got<X>>,
@@ -61,5 +63,6 @@ detail::refused conv2d(const X&, Size, std::string_view, const conv2d_layer_opti
                 "[conv2d] expects a window, and got a number: conv2d<32>(x, window<5>, \"conv1\")");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

@@ -38,12 +38,13 @@ auto dense(const X& x, const W& w, const B& b, ext::source_place p = ext::here()
     return any_tensor(matmul(any_tensor(x), any_tensor(w), p) + any_tensor(b));
 }
 
+/// Options of a dense layer with variables of its own.
 struct dense_options {
   activation_function activation = {};                     ///< `.activation = relu`
   std::optional<deft::initializer> initializer = {};       ///< of the weights; glorot_uniform()
   std::optional<deft::initializer> bias_initializer = {};  ///< zeros()
   deft::regularizer regularizer = {};  ///< of the weights; its loss is added as by add_loss
-  bool bias = true;
+  bool bias = true;                    ///< whether the layer has a bias
   /// The variables' names do not contain the name scopes around the call, so that layers in several
   /// of them share the variables.
   bool shared = false;
@@ -81,6 +82,7 @@ auto dense(const X& x, std::string_view name, const dense_options& options = {},
   return ext::tensor_of<ext::value_type_of<X>, detail::with_last<ext::shape_type_of<X>, Units>>(
       dense(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w).handle());
 }
+/// @cond refused
 template <std::int64_t Units, ext::typed_expression X>
 detail::refused dense(const X&) {
   static_assert(detail::takes<op::dense, detail::got<X>>,
@@ -101,5 +103,6 @@ detail::refused dense(const X&, std::int64_t, const detail::bare_activation&) {
                 "\"fc\", {.activation = relu})");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

@@ -6,6 +6,10 @@
 
 namespace deft {
 
+/// Options of dropout.
+///
+///     placeholder<bool> training("training");
+///     auto y = dropout(x, 0.5, {.training = training});
 struct dropout_options {
   training_flag training = true;           ///< otherwise the result is x
   std::optional<std::uint64_t> seed = {};  ///< of the draws, as random_options has it

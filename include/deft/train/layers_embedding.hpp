@@ -6,10 +6,11 @@
 
 namespace deft {
 
+/// Options of an embedding.
 struct embedding_options {
   std::optional<deft::initializer> initializer = {};  ///< random_uniform(-0.05, 0.05)
-  dtype type = dtype::float32;
-  bool shared = false;  ///< as in dense_options
+  dtype type = dtype::float32;  ///< of the table; embedding<rows, width> takes no other
+  bool shared = false;          ///< as in dense_options
 };
 
 /// The rows of a variable NAME/table of (rows, width) at `ids`, int32 or int64 of any shape, whose

@@ -76,6 +76,7 @@ auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, co
                                   any_tensor(scale), any_tensor(offset), epsilon, w);
 }
 
+/// @cond refused
 template <ext::expression X>
 detail::refused layer_norm(const X&) {
   static_assert(detail::takes<op::layer_norm, detail::got<X>>,
@@ -83,16 +84,19 @@ detail::refused layer_norm(const X&) {
                 "offset");
   return {};
 }
+/// @endcond
 
+/// Options of a layer_norm with variables of its own.
 struct layer_norm_options {
-  double epsilon = 0.001;
-  bool shared = false;  ///< as in dense_options
+  double epsilon = 0.001;  ///< added to the variance; not negative
+  bool shared = false;     ///< as in dense_options
 };
+/// Options of a batch_norm with variables of its own.
 struct batch_norm_options {
-  training_flag training = true;
-  double momentum = 0.99;  ///< of the moving averages
-  double epsilon = 0.001;
-  bool shared = false;  ///< as in dense_options
+  training_flag training = true;  ///< otherwise x is normalized with the moving averages
+  double momentum = 0.99;         ///< of the moving averages, from 0 to 1
+  double epsilon = 0.001;         ///< added to the variance; not negative
+  bool shared = false;            ///< as in dense_options
 };
 
 namespace detail {
@@ -134,7 +138,7 @@ auto batch_norm(const X& x, std::string_view name, const batch_norm_options& opt
 /// The updates of the moving averages of every batch_norm in training that was written within the
 /// name scope `scope`, or all of the current graph for "": to be run together with the training
 /// step. Where batch_norms of several scopes share their variables, it takes one of the scopes: a
-/// step updates a variable once.
+/// step updates a variable once. Throws not_found if there is no such batch_norm.
 operation update_moving_averages(std::string_view scope = "", ext::source_place w = ext::here());
 
 }  // namespace deft

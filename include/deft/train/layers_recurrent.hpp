@@ -18,11 +18,13 @@ struct unroll;
 /// What an LSTM cell keeps: both (batch,units). Its output is h.
 template <class C = any_tensor, class H = C>
 struct lstm_state {
-  C c;
-  H h;
+  C c;  ///< the memory of the cell
+  H h;  ///< its output
 };
+/// @cond deduction guide
 template <class C, class H>
 lstm_state(C, H) -> lstm_state<C, H>;
+/// @endcond
 
 namespace detail {
 using any_state = lstm_state<any_tensor>;
@@ -124,28 +126,32 @@ auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const
                            any_tensor(candidate), any_tensor(candidate_bias), w);
 }
 
+/// Options of an lstm_cell or lstm with variables of its own.
 struct lstm_options {
   double forget_bias = 1;                             ///< added to the forget gate
   std::optional<deft::initializer> initializer = {};  ///< of the kernel; glorot_uniform()
   deft::regularizer regularizer = {};                 ///< of the kernel, as in dense_options
   bool shared = false;                                ///< as in dense_options
 };
+/// Options of a gru_cell or gru with variables of its own.
 struct gru_options {
   std::optional<deft::initializer> initializer = {};  ///< of the kernels; glorot_uniform()
   deft::regularizer regularizer = {};                 ///< of the kernels, as in dense_options
   bool shared = false;                                ///< as in dense_options
 };
 
-/// The cells with variables of their own: NAME/kernel and NAME/bias, at first 0; NAME/gates/kernel
-/// and NAME/gates/bias, at first 1, NAME/candidate/kernel and NAME/candidate/bias, at first 0.
-/// Where the graph has them already, they are used again: in every step the same. They throw
-/// invalid_argument if x is not floating, the last extents are unknown, or variables of these names
-/// have other shapes.
+/// @{
+/// The cells with variables of their own. An lstm_cell has NAME/kernel and NAME/bias, at first 0; a
+/// gru_cell has NAME/gates/kernel and NAME/gates/bias, at first 1, and NAME/candidate/kernel and
+/// NAME/candidate/bias, at first 0. Where the graph has them already, they are used again: in every
+/// step the same. They throw invalid_argument if x is not floating, the last extents are unknown,
+/// or variables of these names have other shapes.
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options = {},
                                  ext::source_place w = ext::here());
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
                     const gru_options& options = {}, ext::source_place w = ext::here());
+/// @}
 
 /// What a recurrent layer makes of a sequence.
 template <class Outputs, class State>
@@ -211,6 +217,7 @@ auto unroll(const X& x, const State& first, const Cell& cell, ext::source_place 
   }
 }
 
+/// @{
 /// The cells of one name over a sequence, (batch,steps,inputs), from a state of zeros. Its outputs
 /// are (batch,steps,units). Throws invalid_argument as the cells and `unroll` do.
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
@@ -220,7 +227,9 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
                                      const gru_options& options = {},
                                      ext::source_place w = ext::here());
+/// @}
 
+/// @{
 /// The same with units known at compile time: for x of (?,20,8), the outputs of
 /// `lstm<16>(x, "lstm")` are (?,20,16).
 template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
@@ -249,5 +258,6 @@ auto gru(const X& x, std::string_view name, const gru_options& options = {},
   using R = tensor<ext::value_type_of<X>, ext::extents_of<X>.e[0], ext::extents_of<X>.e[1], Units>;
   return unrolled<R, H>{R(all.outputs.handle()), H(all.state.handle())};
 }
+/// @}
 
 }  // namespace deft

@@ -15,13 +15,15 @@
 
 namespace deft {
 
+/// Options of a monitored_session.
 struct monitored_options {
   /// Where the chief saves all variables, as "model-<global step>", and from where it restores them
   /// when it starts or a task that held some was lost; every server needs `--file_root` for it.
   /// Empty: no checkpoints.
   std::string checkpoint_dir = {};
+  /// Called in this order, before the one that saves checkpoints. None may be null.
   std::vector<hook_ref> hooks = {};
-  session_options session = {};
+  session_options session = {};  ///< of the underlying session
   /// How long workers wait for variables to be initialized, and for lost tasks to come back. Tasks
   /// that have not come yet when the session begins are waited for as session.connect_timeout says.
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
@@ -75,10 +77,12 @@ class monitored_session : public detail::run_forms<monitored_session> {
 
   /// Whether a hook, a signal or request_stop has asked to stop.
   bool should_stop() const { return context_.stop_requested(); }
+  /// Makes should_stop() true; a run under way is not cancelled. May be called from any thread.
   void request_stop() { context_.request_stop(); }
 
   /// The underlying session, which runs without hooks and does not recover.
   deft::session& session() { return session_; }
+  /// As session::device_of.
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 
  private:

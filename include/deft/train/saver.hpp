@@ -16,6 +16,7 @@ namespace detail {
 struct checkpoint_index;
 }
 
+/// What a saver saves and restores, and how many checkpoints it keeps.
 struct saver_options {
   /// What is saved; empty, and `named` too: all variables that the current graph has at each save.
   std::vector<any_variable> variables = {};
@@ -36,13 +37,14 @@ struct saver_options {
   double keep_every_hours = 0;
 };
 
+/// Options of saver::restore.
 struct restore_options {
   bool partial = false;  ///< leave variables that the checkpoint lacks as they are
 };
 
 /// How the variables of a saver and the tensors of a checkpoint compare, by name.
 struct checkpoint_comparison {
-  std::vector<std::string> restorable;
+  std::vector<std::string> restorable;  ///< variables that the checkpoint has, and that fit
   std::vector<std::string> missing;     ///< variables that the checkpoint lacks
   std::vector<std::string> extra;       ///< tensors that no variable has the name of
   std::vector<std::string> mismatched;  ///< sentences about dtypes or shapes that differ
@@ -69,12 +71,14 @@ class saver {
   /// one has two; if a name is not UTF-8 or has control characters; or if `transposed` has a name
   /// that is not given, or what is no order of the variable's axes.
   explicit saver(saver_options options = {});
+  /// @cond refused
   template <std::convertible_to<std::string_view> Path>
   explicit saver(const Path&) {
     static_assert(detail::takes<saver, Path>,
                   "[saver] expects options, and got a path: it is an argument of save and restore, "
                   "as in saver save; save.save(s, \"ckpt/model\")");
   }
+  /// @endcond
 
   /// Writes a checkpoint and returns its path, `path` or `path-step`. Its directory is created.
   /// Replaces an older one of that name, and deletes the oldest ones beyond max_to_keep. Throws
