@@ -47,6 +47,8 @@ template <>
 inline constexpr dtype dtype_of_v<bool> = dtype::boolean;
 }  // namespace detail
 
+/// The dtype of a C++ type: `dtype_of<float>` is dtype::float32. none for a type that no tensor
+/// holds, such as long long where std::int64_t is long.
 template <class T>
 inline constexpr dtype dtype_of = detail::dtype_of_v<std::remove_cv_t<T>>;
 
@@ -140,6 +142,7 @@ constexpr std::string_view to_string(dtype t) {
   }
   return "none";
 }
+/// Prints the name that to_string yields.
 template <std::derived_from<std::ios_base> Stream>
 Stream& operator<<(Stream& s, dtype t) {
   s << to_string(t);

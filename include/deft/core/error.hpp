@@ -36,11 +36,16 @@ std::string_view to_string(errc code);
 /// location.
 class error : public std::runtime_error {
  public:
+  /// For programs that report errors as deft does:
+  /// `throw error(errc::data_loss, "no label in line 7")`. what() is `message`, followed by the
+  /// node, source location and device that are given.
   error(errc code, std::string message, std::string node = {}, ext::owned_place place = {},
         std::string device = {});
 
   /// Each copy has its own text, so that threads can share a failure.
   const char* what() const noexcept override { return what_.c_str(); }
+  /// What kind of error it is, for callers that can deal with some: of `unavailable`, say, by
+  /// trying again.
   errc code() const noexcept { return code_; }
   /// The sentence without node, source location and device.
   const std::string& message() const noexcept { return message_; }

@@ -56,7 +56,9 @@ std::uint64_t hash_of(const device_name& d);
 
 }  // namespace deft
 
+/// @cond
 template <>
 struct std::hash<deft::device_name> {
   std::size_t operator()(const deft::device_name& d) const { return deft::ext::hash_of(d); }
 };
+/// @endcond

@@ -16,6 +16,7 @@ namespace deft {
 /// time is checked by the run, which knows its line.
 class feed_value {
  public:
+  /// @cond internal
   feed_value(ext::output target, ext::feed_ref borrowed)
       : target_(std::move(target)), value_(std::move(borrowed)) {}
   /// Given away if this is the only holder. Otherwise a result or a variable gets a copy, as the
@@ -31,13 +32,20 @@ class feed_value {
       : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
     std::memcpy(scalar_, &v, sizeof v);
   }
+  /// @endcond
 
+  /// The tensor that is fed, as any_tensor::handle yields it.
   const ext::output& target() const { return ext::origin_of(target_); }
+  /// Dtype of the value.
   dtype type() const { return value_.type; }
+  /// Extents of the value, all of them known.
   const dims& shape() const { return value_.shape; }
+  /// The first element of the value. Valid while this and, if it was an lvalue, the value live.
   const void* data() const { return value_.data ? value_.data : scalar_; }
+  /// @cond internal
   /// Valid while this lives.
   ext::feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
+  /// @endcond
   /// Throws invalid_argument, with the line of the run if it is known, if dtype or shape do not
   /// fit.
   void verify(ext::source_place run = {}) const;

@@ -10,6 +10,7 @@ namespace detail {
 struct compound_assignment;  // `x += y` as messages name it
 }
 
+/// @cond refused
 template <ext::expression X, class Y>
 detail::refused operator+=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
@@ -47,5 +48,6 @@ requires std::derived_from<Stream, std::ios_base> Stream& operator<<(Stream& s, 
                   "x.extents() or name_of(x)");
   return s;
 }
+/// @endcond
 
 }  // namespace deft

@@ -32,7 +32,8 @@ concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
 }  // namespace detail
 
 /// A value of the graph with element type T and extents `E…` (`dyn` where known only at run time).
-/// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node.
+/// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node, as in
+/// `tensor<float, dyn, 10> y = relu(matmul(x, w) + b);`.
 template <class T, std::int64_t... E>
 class tensor : public detail::typed_base {
   static_assert(
@@ -45,18 +46,22 @@ class tensor : public detail::typed_base {
       "for long long use std::int64_t, for other integers std::int32_t");
 
  public:
-  using value_type = T;
-  using shape_type = shape_t<E...>;
+  using value_type = T;              ///< the element type
+  using shape_type = shape_t<E...>;  ///< the extents as a type
+  /// Extents as the type knows them, with `dyn` where only a run does.
   static constexpr dims extents() { return shape_type::value; }
 
   /// An empty handle; using it throws failed_precondition, which names this source location.
   tensor(detail::nothing_yet = detail::nothing_yet(), ext::source_place w = ext::here())
       : output_(detail::declared_empty(w)) {}
-  /// Throws invalid_argument if dtype or shape differ; see the constructor from an any_tensor.
+  /// The tensor of a node's output, as handle() yields it. Throws invalid_argument if dtype or
+  /// shape differ; see the constructor from an any_tensor.
   explicit tensor(ext::output o, ext::source_place w = {})
       : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
+  /// @cond
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
+  /// @endcond
 
   /// Lowers the expression. Nodes made by operators report this source location.
   template <class X, class Kernels = ext::kernels_for<X>>
@@ -88,6 +93,7 @@ class tensor : public detail::typed_base {
   explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here())
       : tensor(detail::value_of(n, w), w) {}
 
+  /// @cond refused
   template <std::same_as<any_tensor> X>
   tensor(const X&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, X>,
@@ -101,12 +107,14 @@ class tensor : public detail::typed_base {
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");
   }
+  /// @endcond
 
   /// Rebinds the handle; the result cannot be mistaken for a fetch or a feed.
   detail::rebound_tensor operator=(const tensor& o) {
     output_ = o.output_;
     return {};
   }
+  /// Rebinds the handle to what `o` was.
   detail::rebound_tensor operator=(tensor&& o) noexcept {
     output_ = std::move(o.output_);
     return {};
@@ -118,32 +126,41 @@ class tensor : public detail::typed_base {
     output_ = v.operand();
     return {};
   }
-  /// A feed: `s.run(loss, x = value)`.
+  /// A feed: `s.run(loss, x = value)`. `value` is a number for a scalar, an ndarray, an any_array,
+  /// or for a vector any contiguous elements. Elements of an lvalue are borrowed until the run
+  /// returns. Throws failed_precondition for an empty tensor, invalid_argument for a number that
+  /// the dtype cannot represent; what only a run knows of dtype and extents is checked by the run.
   template <ext::host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return ext::make_feed<T, shape_type>(handle(), std::forward<V>(value));
   }
+  /// @cond
   template <ext::scalar V>
   [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
     return std::as_const(*this) = std::forward<V>(value);
   }
+  /// @endcond
+  /// `x = {0.5f}`: a number in braces, for a scalar.
   template <ext::scalar V>
   requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
     return std::as_const(*this) = number[0];
   }
-  /// `x = {1, 2, 3}`: the elements in row-major order.
+  /// `x = {1, 2, 3}`: the elements in row-major order. Throws invalid_argument if their number or
+  /// one of them does not fit.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
     return ext::make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
   }
-  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  /// `x = {{1, 2}, {3, 4}}`: a matrix, row by row.
   template <std::size_t N, std::size_t M>
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M>(handle(), rows[0]);
   }
+  /// `x = {{{1, 2}, {3, 4}}}`: a tensor of rank 3, row by row.
   template <std::size_t N, std::size_t M, std::size_t L>
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
   }
+  /// @cond refused
   feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
 
   /// To anything but tensors and ndarrays.
@@ -162,16 +179,19 @@ class tensor : public detail::typed_base {
                   "as a key");
     return 0;
   }
+  /// @endcond
 
+  /// Whether the handle refers to a value: false for one that was never assigned.
   bool valid() const { return static_cast<bool>(output_); }
-  /// Throws failed_precondition if empty.
+  /// The node's output, for those who extend the engine. Throws failed_precondition if empty.
   const ext::output& handle() const {
     if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
-  /// For callers that report an empty handle themselves.
+  /// As handle(), for callers that report an empty handle themselves.
   const ext::output& unchecked() const { return output_; }
 
+  /// @cond refused
   template <class B>
   requires std::same_as<B, bool>
   explicit operator B() const {
@@ -179,6 +199,7 @@ class tensor : public detail::typed_base {
                   "a tensor has no truth value while the graph is written: use where(c, a, b), or "
                   "same(a, b) to compare handles");
   }
+  /// @endcond
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const tensor& a, const tensor& b) {
@@ -186,12 +207,14 @@ class tensor : public detail::typed_base {
   }
 
  protected:
-  ext::output output_;
+  ext::output output_;  ///< empty until the handle is assigned
 };
 
+/// @cond refused
 /// `tensor t = x + y` lacks its template arguments, and says so.
 template <ext::typed_expression X>
 tensor(const X&) -> tensor<detail::missing>;
+/// @endcond
 
 namespace detail {
 template <class T, std::int64_t... E>
@@ -202,8 +225,9 @@ template <ext::typed_expression X, class Kernels>
 any_tensor::any_tensor(const X& x, ext::source_place w) : output_(ext::lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It replaces
-/// the expression wherever it is written. Throws invalid_argument if a dtype or shape known only at
-/// run time does not fit.
+/// the expression wherever it is written. Throws failed_precondition for an empty tensor,
+/// invalid_argument for a number that the dtype cannot represent. A dtype or shape known only at
+/// run time is checked by the run.
 template <ext::expression X, ext::host_value V, class K = ext::kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (ext::typed_expression<X>)
