@@ -65,6 +65,7 @@ struct device_info {
   std::string description;   ///< "AMD EPYC, 2 cores", "simulated", …
   std::uint64_t memory = 0;  ///< bytes; 0 if unknown
   std::string bus_id;        ///< PCI bus id; empty for processors
+  /// The operations that it runs, each with its dtypes.
   std::shared_ptr<const ext::kernel_set> kernels;
 };
 /// The device in lists: "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".

@@ -15,9 +15,12 @@ namespace deft {
 /// matches anything.
 struct device_name {
   std::string job;  ///< empty: any
+  /// From 0; not set: any.
+  /// @{
   std::optional<int> replica, task;
-  std::string type;  ///< "cpu", "gpu", …, in lower case; empty: any
-  std::optional<int> index;
+  /// @}
+  std::string type;          ///< "cpu", "gpu", …, in lower case; empty: any
+  std::optional<int> index;  ///< among the devices of its type on the task, from 0; not set: any
 
   /// Whether no part is set.
   bool empty() const { return job.empty() && !replica && !task && type.empty() && !index; }
@@ -56,7 +59,7 @@ std::uint64_t hash_of(const device_name& d);
 
 }  // namespace deft
 
-/// @cond
+/// @cond hash
 template <>
 struct std::hash<deft::device_name> {
   std::size_t operator()(const deft::device_name& d) const { return deft::ext::hash_of(d); }

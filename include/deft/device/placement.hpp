@@ -76,7 +76,7 @@ placement intern(const device_name& d);
 
 }  // namespace deft::ext
 
-/// @cond
+/// @cond hash
 template <>
 struct std::hash<deft::ext::placement> {
   std::size_t operator()(const deft::ext::placement& p) const { return p.id(); }

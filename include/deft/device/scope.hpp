@@ -134,9 +134,12 @@ class device_spec {
 /// A device by its name or parts of it, for `on`: `device("/job:ps/task:0")`. "" changes nothing.
 /// Throws invalid_argument if it is malformed.
 device_spec device(std::string_view name, ext::source_place w = ext::here());
+/// The same by a name that is not text, such as `device(self.cluster().chief())`. The empty name
+/// changes nothing.
 device_spec device(const device_name& name);
 /// Clears the devices of the scopes around it, device functions included.
 device_spec device(std::nullptr_t);
+/// @cond refused
 /// A number names no device. (0 would be taken for nullptr.)
 template <class Number>
 requires std::is_arithmetic_v<Number> device_spec device(Number) {
@@ -146,6 +149,7 @@ requires std::is_arithmetic_v<Number> device_spec device(Number) {
       "the devices of outer scopes");
   return {};
 }
+/// @endcond
 
 /// A function that is called for every node written within the scope:
 /// `device([](const node_info& n) { return n.op == "matmul" ? "/gpu:0" : "/cpu:0"; })`.

@@ -60,8 +60,10 @@ class graph {
   /// What was added under `scope` or scopes in it, in that order, each once; "" stands for all.
   std::vector<ext::output> collected(std::string_view collection, std::string_view scope) const;
 
-  /// Seed of the random operations written from now on.
+  /// Sets the seed of the random operations, and of the first values of variables, that are written
+  /// from now on, and numbers those operations from 0 again.
   void set_seed(std::uint64_t seed);
+  /// What set_seed was given last; 0 at first.
   std::uint64_t seed() const;
   /// Number of the next random operation, which is part of its key.
   std::uint64_t next_random();

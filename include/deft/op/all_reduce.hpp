@@ -90,6 +90,7 @@ auto all_reduce(const X& x, const Rest&... rest) {
 }
 /// The same for a list of tensors or `any_tensor`s, as a std::vector. Throws invalid_argument if it
 /// is empty.
+/// @{
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto all_reduce(const std::vector<X>& list, ext::source_place w = ext::here()) {
   return detail::all_reduce_list<K, false>(list, w);
@@ -98,13 +99,15 @@ inline std::vector<any_tensor> all_reduce(std::span<const any_tensor> list,
                                           ext::source_place w = ext::here()) {
   return detail::add_all_reduce(false, list, w);
 }
+/// @}
 
 /// The mean of float or double tensors, otherwise as `all_reduce`.
 template <ext::expression X, ext::expression... Rest, class K = ext::kernels_for<X>>
 auto all_reduce_mean(const X& x, const Rest&... rest) {
   return detail::all_reduce<K, true>(x, rest...);
 }
-/// The same for a list.
+/// The same for a list of them, as a std::vector. Throws invalid_argument if it is empty.
+/// @{
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto all_reduce_mean(const std::vector<X>& list, ext::source_place w = ext::here()) {
   return detail::all_reduce_list<K, true>(list, w);
@@ -113,6 +116,7 @@ inline std::vector<any_tensor> all_reduce_mean(std::span<const any_tensor> list,
                                                ext::source_place w = ext::here()) {
   return detail::add_all_reduce(true, list, w);
 }
+/// @}
 
 }  // namespace deft
 

@@ -62,6 +62,7 @@ auto argmax(const X& x, ext::source_place w = ext::here()) {
   else
     return argmax(reshape(x, dims{dyn}, w), axis<0>, w);
 }
+/// @cond refused
 template <ext::expression X, std::integral A>
 auto argmax(const X&, A) {
   static_assert(detail::takes<op::argmax, detail::got<X>, A>,
@@ -69,5 +70,6 @@ auto argmax(const X&, A) {
                 "axes{1}) where only run time knows it");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft

@@ -55,6 +55,7 @@ auto argmin(const X& x, ext::source_place w = ext::here()) {
   else
     return argmin(reshape(x, dims{dyn}, w), axis<0>, w);
 }
+/// @cond refused
 template <ext::expression X, std::integral A>
 auto argmin(const X&, A) {
   static_assert(detail::takes<op::argmin, detail::got<X>, A>,
@@ -62,5 +63,6 @@ auto argmin(const X&, A) {
                 "axes{1}) where only run time knows it");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft

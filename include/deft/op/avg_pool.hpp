@@ -38,6 +38,7 @@ auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Height, Width>,
                       P == padding_mode::same>(x, w);
 }
+/// The same with a stride of its own, down and to the right: `avg_pool(x, window<3>, stride<2>)`.
 template <ext::expression X, int Height, int Width, int Down, int Right,
           padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto avg_pool(const X& x, window_t<Height, Width>, stride_t<Down, Right>, padding_t<P> = {},
@@ -52,6 +53,7 @@ any_tensor avg_pool(const X& x, const pool_options& options, ext::source_place w
   return detail::apply<K>(detail::pooling_of<op::avg_pool>(options), w, x);
 }
 
+/// @cond refused
 template <ext::expression X, class Given, class... More>
 requires detail::number_or_text<Given>
 auto avg_pool(const X&, const Given&, const More&...) {
@@ -60,6 +62,7 @@ auto avg_pool(const X&, const Given&, const More&...) {
       "[avg_pool] expects a window as in avg_pool(x, window<2>), and got a number or text");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

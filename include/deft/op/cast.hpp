@@ -47,6 +47,7 @@ auto cast(const X& x, ext::source_place w = ext::here()) {
   else
     return ext::make<op::cast_to<T>>(w, x);
 }
+/// @cond refused
 template <class T, ext::expression X>
 requires(!ext::element<T>) auto cast(const X&) {
   static_assert(detail::is_element_type<T>,
@@ -54,6 +55,7 @@ requires(!ext::element<T>) auto cast(const X&) {
                 "and bool; for long long use std::int64_t, for other integers std::int32_t");
   return detail::refused();
 }
+/// @endcond
 /// The same with a dtype known only at run time.
 inline any_tensor cast(const any_tensor& x, dtype to, ext::source_place w = ext::here()) {
   if (x.type() == to) return x;

@@ -117,6 +117,7 @@ struct op_list {
   static constexpr bool has = std::is_base_of_v<std::type_identity<O>, all>;
 };
 
+/// The library's own operations. Their wire names, gradients and kernels are found by this list.
 using catalog = op_list<
     // elementwise
     add, sub, mul, div, mod, neg, equal, not_equal, less, less_equal, greater, greater_equal,

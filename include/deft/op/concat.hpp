@@ -125,6 +125,7 @@ auto concat(axis_t<Axis>, const std::vector<X>& parts, ext::source_place w = ext
     return ext::tensor_of<ext::value_type_of<X>, detail::dyn_along<Axis, ext::shape_type_of<X>>>(
         concat(axes{Axis}, all, w).handle(), w);
 }
+/// @cond refused
 template <ext::expression X, class... Rest>
 detail::refused concat(const X&, const Rest&...) {
   static_assert(
@@ -141,6 +142,7 @@ detail::refused concat(std::initializer_list<X>, axis_t<Axis>) {
       "of a vector of tensors");
   return {};
 }
+/// @endcond
 
 }  // namespace deft
 

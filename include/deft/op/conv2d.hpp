@@ -63,8 +63,8 @@ namespace deft {
 
 /// Stride and padding known only at run time.
 struct conv2d_options {
-  dims stride{1, 1};  ///< along height and width
-  padding_mode padding = padding_mode::valid;
+  dims stride{1, 1};                           ///< along height and width
+  padding_mode padding = padding_mode::valid;  ///< whether zeros are added around the images
 };
 
 namespace detail {
@@ -141,6 +141,7 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
   } else
     return detail::apply<K>(o, w, x, filter);
 }
+/// The same with a stride of 1.
 template <ext::expression X, ext::expression F, padding_mode P = padding_mode::valid,
           class K = ext::kernels_for<X>>
 auto conv2d(const X& x, const F& filter, padding_t<P> p = {}, ext::source_place w = ext::here()) {
@@ -157,6 +158,7 @@ any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
   return detail::apply<K>(o, w, x, filter);
 }
 
+/// @cond refused
 template <ext::expression X, ext::expression F, class Given, class... More>
 requires detail::number_or_text<Given>
 auto conv2d(const X&, const F&, const Given&, const More&...) {
@@ -165,6 +167,7 @@ auto conv2d(const X&, const F&, const Given&, const More&...) {
                 "and got a number or text");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

@@ -50,6 +50,7 @@ template <ext::expression X, class K = ext::kernels_for<X>>
 any_tensor expand_dims(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);
 }
+/// @cond refused
 template <ext::expression X, std::integral A>
 detail::refused expand_dims(const X&, A) {
   static_assert(detail::takes<op::expand_dims, detail::got<X>, A>,
@@ -57,5 +58,6 @@ detail::refused expand_dims(const X&, A) {
                 "expand_dims(x, axes{1}) where only run time knows it");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

@@ -70,10 +70,12 @@ template <ext::element T = float, std::int64_t... E>
 auto ones(shape_t<E...>, ext::source_place w = ext::here()) {
   return detail::fill_with<T, shape_t<E...>>(1, w);
 }
+/// With extents that a run computes, as zeros has them: `ones(shape<dyn>, {size_of(x)})`.
 template <ext::element T = float, std::int64_t... E>
 tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n, ext::source_place w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("ones", 1, n, w);
 }
+/// The same with a shape and dtype known only at run time.
 any_tensor ones(const dims& shape, dtype type = dtype::float32, ext::source_place w = ext::here());
 
 /// A tensor of that value, in its dtype: `fill(shape<2, 3>, 0.5f)`, `fill<double>(shape<3>, 1)`.

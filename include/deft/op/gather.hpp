@@ -77,6 +77,7 @@ auto gather(const P& params, const Indices& indices, ext::source_place w = ext::
     return detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w);
 }
 
+/// The same; the axis must be `axis<0>`. Where rows lie along another, transpose brings it there.
 template <ext::expression P, ext::expression Indices, int A>
 auto gather(const P& params, const Indices& indices, axis_t<A>, ext::source_place w = ext::here()) {
   if constexpr (A == 0) {

@@ -24,8 +24,14 @@ struct initial_request {
 /// order in which variables are made nor on the step that initializes them.
 class initializer {
  public:
+  /// Makes a value of the dtype and shape that are asked for; a variable refuses any other.
   using function = std::function<any_tensor(const ext::initial_request&)>;
 
+  /// By a function of the program, which is called when a variable is written:
+  ///
+  ///     initializer by_rows([](const ext::initial_request& r) {
+  ///       return truncated_normal(1 / std::sqrt(static_cast<double>(r.shape[0])))(r);
+  ///     });
   explicit initializer(function f) : make_(std::move(f)) {}
   /// The value of x; a scalar fills the variable. Variables in x stand for their first values.
   template <ext::expression X, class K = ext::kernels_for<X>>
@@ -35,19 +41,28 @@ class initializer {
   template <class S>
   requires ext::scalar<S> initializer(S v)  // NOLINT: implicit on purpose
       : initializer(filling(detail::literal_of(v))) {}
+  /// The elements of an array, which is copied if others share it; one of rank 0 fills the
+  /// variable.
+  /// @{
   template <ext::element T, std::int64_t... E>
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
+  /// @}
   /// The elements of a variable of rank 1.
   template <detail::element_range R>
   initializer(const R& elements)  // NOLINT: implicit on purpose
       : initializer(detail::ref_of(elements).array().clone()) {}
+  /// @cond copies
   initializer(const initializer& o);
   initializer(initializer&& o) noexcept;
   initializer& operator=(initializer o) noexcept;
   ~initializer();
+  /// @endcond
 
+  /// The value that it makes for a variable, for an initializer that calls another, as above.
+  /// Throws invalid_argument if it makes no value of that dtype or shape, or if its parameters are
+  /// bad.
   any_tensor operator()(const ext::initial_request& r) const { return make_(r); }
 
  private:

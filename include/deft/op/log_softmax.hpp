@@ -37,6 +37,7 @@ template <ext::expression X>
 any_tensor log_softmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_log_softmax(any_tensor(x), a.value, w);
 }
+/// @cond refused
 template <ext::expression X, std::integral A>
 auto log_softmax(const X&, A) {
   static_assert(detail::takes<op::log_softmax, detail::got<X>, A>,
@@ -44,5 +45,6 @@ auto log_softmax(const X&, A) {
                 "log_softmax(x, axes{1}) where only run time knows it");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft

@@ -39,18 +39,21 @@ struct pad {
 
 namespace deft {
 
-/// Numbers of elements in front of and behind each axis, known at compile time:
-/// `pad(x, before<1, 0>, after<1, 2>)`.
+/// How many elements `pad` adds in front of each axis, as a type; see before.
 template <std::int64_t... N>
 struct before_t {
-  static constexpr dims value{N...};
+  static constexpr dims value{N...};  ///< one number for each axis
 };
+/// The numbers of elements that `pad` adds in front of each axis, known at compile time: `pad(x,
+/// before<1, 0>, after<1, 2>)` of (4,4) is (6,6).
 template <std::int64_t... N>
 inline constexpr before_t<N...> before{};
+/// How many elements `pad` adds behind each axis, as a type; see after.
 template <std::int64_t... N>
 struct after_t {
-  static constexpr dims value{N...};
+  static constexpr dims value{N...};  ///< one number for each axis
 };
+/// The numbers of elements that it adds behind each axis; an example is at before.
 template <std::int64_t... N>
 inline constexpr after_t<N...> after{};
 

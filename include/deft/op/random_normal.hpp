@@ -44,11 +44,13 @@ requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_normal(
   o.stddev = stddev;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
+/// @cond refused
 template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto random_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_normal, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_normal_like(mean)`.
 template <ext::expression X>
 auto random_normal_like(const X& x, double mean = 0, double stddev = 1,

@@ -58,11 +58,13 @@ requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_uniform(
   o.high = high;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
+/// @cond refused
 template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto random_uniform(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_uniform, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_uniform_like(x) < 0.9f`.
 template <ext::expression X>
 auto random_uniform_like(const X& x, double low = 0, double high = 1,

@@ -39,11 +39,13 @@ struct slice {
 
 namespace deft {
 
-/// The first index of each axis, known at compile time: `slice(x, at<0, 2>, shape<4, 3>)`.
+/// The first index that `slice` takes of each axis, as a type; see at.
 template <std::int64_t... First>
 struct at_t {
-  static constexpr dims value{First...};
+  static constexpr dims value{First...};  ///< one index for each axis, from 0
 };
+/// The first index of each axis, known at compile time: `slice(x, at<0, 2>, shape<4, 3>)` is
+/// columns 2 to 4 of rows 0 to 3.
 template <std::int64_t... First>
 inline constexpr at_t<First...> at{};
 

@@ -81,6 +81,7 @@ template <ext::expression X>
 any_tensor softmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_softmax(any_tensor(x), a.value, w);
 }
+/// @cond refused
 template <ext::expression X, std::integral A>
 auto softmax(const X&, A) {
   static_assert(detail::takes<op::softmax, detail::got<X>, A>,
@@ -88,6 +89,7 @@ auto softmax(const X&, A) {
                 "axes{1}) where only run time knows it");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

@@ -61,7 +61,10 @@ auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
     return parts;
   }
 }
-/// The same where the number of parts is known only at run time, or the axis too.
+/// The same where the number of parts is known only at run time, or the axis too:
+/// `split(x, axes{1}, n)`. Also throws invalid_argument unless `n` is at least 1 and there is
+/// exactly one axis, in range.
+/// @{
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
 std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n,
                               ext::source_place w = ext::here()) {
@@ -72,5 +75,6 @@ std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n,
                               ext::source_place w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
+/// @}
 
 }  // namespace deft

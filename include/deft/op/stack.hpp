@@ -76,6 +76,7 @@ auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_place w = ext::he
                           detail::dyn_along<A, detail::stacked<A, ext::shape_type_of<X>>>>(
         stack(axes{A}, all, w).handle(), w);
 }
+/// @cond refused
 template <ext::expression X, class... Rest>
 detail::refused stack(const X&, const Rest&...) {
   static_assert(
@@ -92,5 +93,6 @@ detail::refused stack(std::initializer_list<X>, axis_t<A>) {
       "a vector of tensors");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

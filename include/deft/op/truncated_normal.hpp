@@ -38,11 +38,13 @@ requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> truncated_normal(
   o.stddev = stddev;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
+/// @cond refused
 template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto truncated_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::truncated_normal, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used.
 template <ext::expression X>
 auto truncated_normal_like(const X& x, double stddev = 1, const random_options& options = {},

@@ -25,12 +25,14 @@ template <ext::expression C, ext::operand X, ext::operand Y>
 auto where(const C& c, const X& x, const Y& y, ext::source_place w = ext::here()) {
   return ext::make<op::where>(w, c, x, y);
 }
+/// @cond refused
 template <ext::expression C, ext::operand X>
 detail::refused where(const C&, const X&) {
   static_assert(detail::takes<op::where, detail::got<C>, detail::got<X>>,
                 "[where] expects two values to choose from, as in where(c, x, 0)");
   return {};
 }
+/// @endcond
 }  // namespace deft
 
 template <class N>

@@ -73,14 +73,16 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
   static constexpr bool has_options = (std::same_as<V, run_options> || ...);
 
  public:
+  /// @cond internal
   prepared_step(std::shared_ptr<ext::ready_plan> plan, Feeds feeds,
                 const detail::list_lengths<Fetches...>& lengths)
       : plan_(std::move(plan)), feeds_(std::move(feeds)), lengths_(lengths) {}
+  /// @endcond
 
+  using braced::operator();
   /// Runs the step. `values` are those of the tensors in `feeds(…)`, in that order: scalars,
   /// ndarrays, for a vector anything contiguous, or lists of elements: `step({1, 2}, labels)`.
   /// Returns and throws as session::run does.
-  using braced::operator();
   template <ext::host_value... V>
   auto operator()(V&&... values) const {
     return (*this)(run_options{}, std::forward<V>(values)...);
@@ -112,6 +114,7 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
   }
   /// The same with values by tensor, in any order: `step(label = labels, x = images)`. Throws
   /// invalid_argument for a tensor that `feeds(…)` does not name.
+  /// @{
   template <class... F>
   requires(are_feeds<F...>) auto operator()(const F&... feeds) const {
     return (*this)(run_options{}, feeds...);
@@ -135,6 +138,8 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
           feeds_.targets);
     }
   }
+  /// @}
+  /// @cond refused
   template <class... V>
   requires(!has_options<V...> && !(ext::host_value<V> && ...) && !are_feeds<V...>) detail::refused
   operator()(const V&...) const {
@@ -143,6 +148,7 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
                   "step(images, labels), or all by name, as in step(x = images, y = labels)");
     return {};
   }
+  /// @endcond
 
  private:
   template <class X, class V>

@@ -41,7 +41,7 @@ std::shared_ptr<engine> engine_at(const std::string& target, const session_optio
 /// The placeholders that a prepared step is fed, in the order of its arguments: see feeds.
 template <class... X>
 struct feed_list {
-  std::tuple<X...> targets;
+  std::tuple<X...> targets;  ///< the tensors themselves
 };
 /// Names the tensors for which a prepared step takes values:
 /// `auto step = s.prepare(loss, feeds(x, label))`.
@@ -84,7 +84,9 @@ class session : public detail::run_forms<session> {
   /// A session on an engine of the caller's, such as one of a test.
   explicit session(std::shared_ptr<ext::engine> on, session_options options);
   ~session();
+  /// @cond moves
   session(session&&) noexcept;
+  /// @endcond
   /// Closes what this session was.
   session& operator=(session&&) noexcept;
 
@@ -94,6 +96,7 @@ class session : public detail::run_forms<session> {
   /// outlive the session. Throws failed_precondition for an empty tensor or a closed session,
   /// invalid_argument for a graph that cannot be planned or placed, unavailable or
   /// deadline_exceeded if a task that it needs cannot be reached.
+  /// @{
   template <class... X>
   auto prepare(const X&... x);
   template <class A>
@@ -108,11 +111,13 @@ class session : public detail::run_forms<session> {
   auto prepare(const A& a, const B& b, const C& c, ext::source_place w = ext::here()) {
     return prepare_at(w, a, b, c);
   }
+  /// @}
 
   /// The full name of the device that computes `t` if only `t` is fetched, such as
   /// "/job:ps/replica:0/task:0/cpu:0". Throws as prepare does.
   std::string device_of(const any_tensor& t);
   /// What will be run for these fetches: see explain_plan.
+  /// @{
   template <class... X>
   std::string explain(const X&... x) {
     return explain(explain_options{}, x...);
@@ -121,6 +126,7 @@ class session : public detail::run_forms<session> {
   std::string explain(const explain_options& options, const X&... x) {
     return ext::explain_plan(describe(x...), options);
   }
+  /// @}
   /// The same before it is put into words.
   template <class... X>
   requires detail::can_be_run<X...> ext::plan_description describe(const X&... x) {
@@ -148,7 +154,9 @@ class session : public detail::run_forms<session> {
   /// The graph that was current when the session was made. A run may fetch from another graph, for
   /// which a warning is logged.
   deft::graph graph() const;
+  /// @cond internal
   ext::session_impl& impl() { return *impl_; }
+  /// @endcond
 
  private:
   explicit session(const detail::numbered_options& o);

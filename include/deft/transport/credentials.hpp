@@ -16,7 +16,9 @@ struct credentials {
   /// the authority), of its private key, and of the authority that signed the certificates of all
   /// tasks and clients; see scripts/make_certificates. Give all three or none. Empty:
   /// DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA of the environment.
+  /// @{
   std::string certificate = {}, key = {}, authority = {};
+  /// @}
   bool insecure = false;  ///< allow an address other than loopback without a secret and without TLS
 
   /// The values of DEFT_SECRET, DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA in the environment.

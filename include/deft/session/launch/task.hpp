@@ -26,7 +26,10 @@ class task_signals;
 
 /// A flag of a program, without "--", and what it sets: `{"steps", "number of steps (1000)"}`.
 struct program_flag {
+  /// The name is without "--"; the meaning is printed by `--help`.
+  /// @{
   std::string name, meaning;
+  /// @}
 };
 
 /// What this process is in its cluster, according to its command line.
@@ -85,6 +88,8 @@ class task {
     const auto text = value_of(name);
     return text ? truth_in(name, *text) : otherwise;
   }
+  /// As a number, which may have a fraction: `self.flag("rate", 0.1)`. Throws invalid_argument if
+  /// it is not one.
   template <std::floating_point T>
   T flag(const std::string& name, T otherwise) const {
     const auto text = value_of(name);
@@ -99,6 +104,7 @@ class task {
   /// Notes that something has failed where nothing can be thrown, as a last checkpoint that a
   /// destructor could not save: task_main then returns 1, whatever else goes well.
   void note_failure() { failed_ = true; }
+  /// Whether note_failure was called.
   bool has_failed() const { return failed_; }
   /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();

@@ -55,7 +55,9 @@ class server {
          server_options options = {});
   /// As stop().
   ~server();
+  /// @cond moves
   server(server&&) noexcept;
+  /// @endcond
 
   /// A server that is a cluster of its own, on a loopback port that the system chooses.
   static server local(server_options options = {});
