@@ -27,11 +27,11 @@ idx_header read_idx_header(const std::string& file);
 
 }  // namespace ext
 
-/// @{
 /// Writes `array` as an IDX file, compressed if the name ends with ".gz".
 /// Throws invalid_argument for dtypes that the format lacks (int64, bool), for scalars and for
 /// extents of 2^32 or more, unavailable if the file cannot be written, resource_exhausted if the
 /// disk is full.
+/// @{
 void write_idx(const std::string& file, const any_array& array);
 template <ext::element T, std::int64_t... E>
 void write_idx(const std::string& file, const ndarray<T, E...>& array) {

@@ -28,9 +28,9 @@ class summary_writer {
 
   /// A point of a curve, which the file keeps as a float: `writer.scalar("loss", 0.25, step)`.
   void scalar(std::string_view tag, double value, std::int64_t step);
-  /// @{
   /// How the elements of `values`, numbers of any dtype and shape, are distributed. Elements that
   /// are not finite are left out.
+  /// @{
   void histogram(std::string_view tag, const any_array& values, std::int64_t step);
   template <ext::element T, std::int64_t... E>
   void histogram(std::string_view tag, const ndarray<T, E...>& values, std::int64_t step) {
@@ -38,9 +38,9 @@ class summary_writer {
   }
   /// @}
 
-  /// @{
   /// An image of (height, width) or (height, width, channels), with 1 (grey), 3 (RGB) or 4 (RGBA)
   /// channels, of uint8, or of float or double from 0 to 1. Throws invalid_argument otherwise.
+  /// @{
   void image(std::string_view tag, const any_array& pixels, std::int64_t step);
   template <ext::element T, std::int64_t... E>
   void image(std::string_view tag, const ndarray<T, E...>& pixels, std::int64_t step) {

@@ -67,7 +67,7 @@ template <ext::expression X, std::integral A>
 auto argmax(const X&, A) {
   static_assert(detail::takes<op::argmax, detail::got<X>, A>,
                 "[argmax] expects an axis, and got a number: argmax(x, axis<1>), or argmax(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
 /// @endcond

@@ -60,7 +60,7 @@ template <ext::expression X, std::integral A>
 auto argmin(const X&, A) {
   static_assert(detail::takes<op::argmin, detail::got<X>, A>,
                 "[argmin] expects an axis, and got a number: argmin(x, axis<1>), or argmin(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
 /// @endcond

@@ -55,7 +55,7 @@ template <ext::expression X, std::integral A>
 detail::refused expand_dims(const X&, A) {
   static_assert(detail::takes<op::expand_dims, detail::got<X>, A>,
                 "[expand_dims] expects an axis, and got a number: expand_dims(x, axis<1>), or "
-                "expand_dims(x, axes{1}) where only run time knows it");
+                "expand_dims(x, axes{1}) where it is known only at run time");
   return {};
 }
 /// @endcond

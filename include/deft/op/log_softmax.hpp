@@ -42,7 +42,7 @@ template <ext::expression X, std::integral A>
 auto log_softmax(const X&, A) {
   static_assert(detail::takes<op::log_softmax, detail::got<X>, A>,
                 "[log_softmax] expects an axis, and got a number: log_softmax(x, axis<1>), or "
-                "log_softmax(x, axes{1}) where only run time knows it");
+                "log_softmax(x, axes{1}) where it is known only at run time");
   return detail::refused();
 }
 /// @endcond

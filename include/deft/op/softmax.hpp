@@ -86,7 +86,7 @@ template <ext::expression X, std::integral A>
 auto softmax(const X&, A) {
   static_assert(detail::takes<op::softmax, detail::got<X>, A>,
                 "[softmax] expects an axis, and got a number: softmax(x, axis<1>), or softmax(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
 /// @endcond

@@ -199,7 +199,7 @@ any_variable::any_variable(const ext::node_ref& n) : output_{n, 0} {
                 : "none: the graph has no variable of that name");
 }
 
-const std::string& any_variable::name() const { return output_.node->variable()->name; }
+const std::string& any_variable::name() const { return handle().node->variable()->name; }
 
 ext::node_ref any_variable::make(std::string_view name, const ext::tensor_type& type,
                                  const deft::initializer& initial, const variable_options& options,

@@ -15,8 +15,8 @@ namespace deft {
 class activation_function {
  public:
   activation_function() = default;
-  /// @{
   /// Implicit: `.activation = relu`, `.activation = [](const any_tensor& x) { return x * 2; }`.
+  /// @{
   activation_function(any_tensor (*operation)(const any_tensor&, ext::source_place))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
   activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT

@@ -140,12 +140,12 @@ struct gru_options {
   bool shared = false;                                ///< as in dense_options
 };
 
-/// @{
 /// The cells with variables of their own. An lstm_cell has NAME/kernel and NAME/bias, at first 0; a
 /// gru_cell has NAME/gates/kernel and NAME/gates/bias, at first 1, and NAME/candidate/kernel and
 /// NAME/candidate/bias, at first 0. Where the graph has them already, they are used again: in every
 /// step the same. They throw invalid_argument if x is not floating, the last extents are unknown,
 /// or variables of these names have other shapes.
+/// @{
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options = {},
                                  ext::source_place w = ext::here());
@@ -217,9 +217,9 @@ auto unroll(const X& x, const State& first, const Cell& cell, ext::source_place 
   }
 }
 
-/// @{
 /// The cells of one name over a sequence, (batch,steps,inputs), from a state of zeros. Its outputs
 /// are (batch,steps,units). Throws invalid_argument as the cells and `unroll` do.
+/// @{
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
                                                   const lstm_options& options = {},
@@ -229,9 +229,9 @@ unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, st
                                      ext::source_place w = ext::here());
 /// @}
 
-/// @{
 /// The same with units known at compile time: for x of (?,20,8), the outputs of
 /// `lstm<16>(x, "lstm")` are (?,20,16).
+/// @{
 template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
           ext::source_place w = ext::here()) {

@@ -26,7 +26,6 @@ class exponential_moving_average {
   explicit exponential_moving_average(double decay, moving_average_options options = {},
                                       ext::source_place w = ext::here());
 
-  /// @{
   /// Updates the averages of these variables, or of all trainable floating ones of the current
   /// graph. Called under `control_dependencies(train)`, it includes the training step, and averages
   /// the values after it. Throws invalid_argument if there are none, or one is not floating.
@@ -35,6 +34,7 @@ class exponential_moving_average {
   ///     exponential_moving_average averages(0.999);
   ///     auto after = control_dependencies(train);
   ///     const operation step = averages.apply();
+  /// @{
   operation apply(const std::vector<any_variable>& variables, ext::source_place w = ext::here());
   operation apply(ext::source_place w = ext::here());
   /// @}

@@ -84,12 +84,12 @@ class update_target : public detail::expression_base {
    private:
     any_tensor after_;
   };
-  /// @{
   /// Replaces the value before the step, adds to it, or subtracts from it. `value` must have the
   /// dtype of the variable, and its extents or those of the rows.
   ///
   ///     const update_target a = v.slot("adagrad", 0.1);
   ///     const any_tensor squares = a.assign_add(square(g)).value();
+  /// @{
   updated assign(const any_tensor& value) const;
   updated assign_add(const any_tensor& value) const;
   updated assign_sub(const any_tensor& value) const;
@@ -144,9 +144,9 @@ class optimizer {
                      ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
-  /// @{
   /// Updates only the given variables, `minimize(loss, {w, b})` or `minimize(loss, w)`, and then
   /// adds 1 to `step` if it is given.
+  /// @{
   template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
                      ext::source_place w = ext::here()) const {
@@ -178,22 +178,22 @@ class optimizer {
   }
   /// @endcond
 
-  /// @{
   /// The first half of minimize: gradients with respect to all trainable variables of float or
   /// double in the graph of `loss`, or to those given, in that order. Throws invalid_argument if
   /// `loss` is not floating, unimplemented if an operation on the way has no gradient.
   ///
   ///     const sgd o(0.1);
   ///     auto train = o.apply_gradients(clip_by_global_norm(o.compute_gradients(loss), 5.0));
+  /// @{
   std::vector<gradient_of_variable> compute_gradients(const any_tensor& loss) const;
   std::vector<gradient_of_variable> compute_gradients(
       const any_tensor& loss, const std::vector<any_variable>& variables) const;
   /// @}
 
-  /// @{
   /// The second half: updates each variable that has a gradient, then adds 1 to `step` if it is
   /// given. Throws invalid_argument if no variable has one, or an option of the optimizer is out of
   /// its range.
+  /// @{
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
                             ext::source_place w = ext::here()) const {
     return apply(gradients, nullptr, w);

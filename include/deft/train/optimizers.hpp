@@ -71,8 +71,8 @@ struct adadelta_options {
 /// "adadelta/update", 0 at first. (Zeiler: ADADELTA, arXiv:1212.5701.)
 class adadelta : public optimizer {
  public:
-  /// @{
   /// The rate is that of TensorFlow by default; the paper has none, which is a rate of 1.
+  /// @{
   explicit adadelta(hyperparameter learning_rate = 0.001, adadelta_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adadelta(adadelta_options options) : adadelta(0.001, options) {}
@@ -129,8 +129,8 @@ struct adam_options {
 /// that hold the powers: t counts the updates of this variable. (Kingma, Ba: Adam, ICLR 2015.)
 class adam : public optimizer {
  public:
-  /// @{
   /// The rate is a number or a scalar tensor: `adam(0.01)`, `adam({.beta1 = 0.5})`.
+  /// @{
   explicit adam(hyperparameter learning_rate = 0.001, adam_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adam(adam_options options) : adam(0.001, options) {}
@@ -164,8 +164,8 @@ class adamw : public adam {
 struct ftrl_options {
   double power = -0.5;               ///< of the accumulator, in the rate; at most 0
   double initial_accumulator = 0.1;  ///< positive
-  /// @{
   /// Regularization, not negative.
+  /// @{
   double l1 = 0, l2 = 0;
   /// @}
 };
