@@ -223,7 +223,7 @@ class ndarray {
   /// Of arrays of which one knows more of its extents.
   template <std::int64_t... F>
   requires(sizeof...(E) > 0 && !std::is_same_v<shape_t<F...>, shape_type> &&
-           may_equal(shape_type::value, shape_t<F...>::value)) friend bool
+           ext::may_equal(shape_type::value, shape_t<F...>::value)) friend bool
   operator==(const ndarray& a, const ndarray<T, F...>& b) {
     return a.array_ == detail::borrowed::from(b);
   }
@@ -322,7 +322,7 @@ class ndarray {
 /// @cond refused
 /// Arrays that can never be equal are not compared.
 template <class T, std::int64_t... E, class U, std::int64_t... F>
-requires(!std::is_same_v<T, U> || !may_equal(shape_t<E...>::value, shape_t<F...>::value)) bool
+requires(!std::is_same_v<T, U> || !ext::may_equal(shape_t<E...>::value, shape_t<F...>::value)) bool
 operator==(const ndarray<T, E...>&, const ndarray<U, F...>&) = delete;
 /// @endcond
 

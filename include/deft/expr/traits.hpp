@@ -41,14 +41,19 @@ struct no_kernels {
   template <class X, class Op>
   static void use_fold() {}
 };
+/// The second argument of kernel_choice, which lets argument-dependent lookup see this namespace
+/// whatever X is; the choice of deft.hpp takes a compiled_or_none, which is the better match.
+struct no_choice {};
+struct compiled_or_none : no_choice {};
 template <class X>
-no_kernels kernel_choice(const X*, long);
+no_kernels kernel_choice(const X*, no_choice);
 
 /// The hook in force where it is named. Found by argument-dependent lookup, so that deft.hpp's
 /// choice is used in files that include it; always a template parameter, so that the two kinds of
 /// file instantiate different functions.
 template <class X>
-using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr), 0));
+using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr),
+                                           compiled_or_none()));
 
 }  // namespace ext
 

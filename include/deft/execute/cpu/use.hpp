@@ -58,7 +58,7 @@ struct cpu_kernels {
   }
 };
 template <class X>
-cpu_kernels kernel_choice(const X*, int);
+cpu_kernels kernel_choice(const X*, compiled_or_none);
 
 }  // namespace ext
 

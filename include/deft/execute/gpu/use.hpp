@@ -35,7 +35,7 @@ struct used_kernels {
 }  // namespace gpu::DEFT_GPU_SYSTEM
 
 template <class X>
-gpu::DEFT_GPU_SYSTEM::used_kernels kernel_choice(const X*, int);
+gpu::DEFT_GPU_SYSTEM::used_kernels kernel_choice(const X*, compiled_or_none);
 
 }  // namespace deft::ext
 
