@@ -211,6 +211,7 @@ class ndarray {
   }
   any_array array() && {
     elements_ = writable_ = nullptr;
+    extents_ = {};
     return std::exchange(array_, any_array());
   }
 

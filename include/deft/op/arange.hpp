@@ -67,8 +67,9 @@ struct arange_type<void, A...> {
                          std::int64_t>;
   using type = typename first<typename arange_value<A>::type..., numbers>::type;
 };
-any_tensor arange_any(const any_argument& begin, const any_argument& end, const any_argument& step,
-                      source_place w);
+/// `wanted`: the dtype, or none for that of the tensors.
+any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argument& end,
+                      const any_argument& step, source_place w);
 template <class A>
 inline constexpr bool is_any_tensor = expression<A> && !typed_expression<A>;
 template <class T, class A>
@@ -90,8 +91,12 @@ inline constexpr bool is_operand_of = [] {
   if constexpr (typed_expression<A>)
     return std::is_same_v<value_type_of<A>, T>;
   else
-    return true;
+    return !(scalar<A> && std::is_floating_point_v<A> && std::is_integral_v<T>);
 }();
+template <class T>
+inline constexpr dtype dtype_or_none = dtype_of<T>;
+template <>
+inline constexpr dtype dtype_or_none<void> = dtype::none;
 
 }  // namespace detail
 
@@ -125,13 +130,14 @@ auto arange(const N& n, ext::source_place w = ext::here()) {
 }
 /// The numbers begin, begin + step, … up to before end, as in NumPy: each is begin + i * step. They
 /// are numbers, or scalar tensors of one dtype, which is the result's; that of numbers alone is
-/// int64, float or double. Throws invalid_argument for a step of 0.
+/// int64, float or double. Throws invalid_argument for a step of 0, in the run if
+/// only that knows it.
 template <class T = void, ext::operand B, ext::operand E, ext::operand S = std::int64_t>
 auto arange(const B& begin, const E& end, const S& step = 1, ext::source_place w = ext::here()) {
   using V = typename detail::arange_type<T, B, E, S>::type;
   if constexpr (detail::is_any_tensor<B> || detail::is_any_tensor<E> || detail::is_any_tensor<S>) {
-    return detail::arange_any(detail::any_argument_of(begin), detail::any_argument_of(end),
-                              detail::any_argument_of(step), w);
+    return detail::arange_any(detail::dtype_or_none<T>, detail::any_argument_of(begin),
+                              detail::any_argument_of(end), detail::any_argument_of(step), w);
   } else if constexpr (!(detail::is_scalar_operand<B> && detail::is_scalar_operand<E> &&
                          detail::is_scalar_operand<S>)) {
     static_assert(detail::takes<op::arange, detail::got<B>, detail::got<E>, detail::got<S>>,

@@ -39,9 +39,11 @@ namespace deft {
 /// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
 template <ext::expression X>
 auto gelu_tanh(const X& x, ext::source_place w = ext::here()) {
-  // (1 + tanh(u)) / 2 is sigmoid(2u), which keeps its bits where it is small.
+  // (1 + tanh(u)) / 2 is sigmoid(2u), which keeps its bits where it is small, and is 0 or 1 beyond
+  // the bounds, within which nothing overflows.
+  const auto b = deft::minimum(deft::maximum(x, -50, w), 50, w);
   return deft::maximum(x, -50, w) *
-         deft::sigmoid(x * (deft::square(x, w) * 0.07135481627260025 + 1.5957691216057308), w);
+         deft::sigmoid(b * (deft::square(b, w) * 0.07135481627260025 + 1.5957691216057308), w);
 }
 }  // namespace deft
 

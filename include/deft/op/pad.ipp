@@ -32,7 +32,8 @@ ext::tensor_type op::pad::infer(std::span<const ext::tensor_type> in) const {
     const bool given = before.contains(dyn);
     if (in.size() != (given ? 3 : 2) ||
         (given && !unify(before, extents_in(name, in, before.rank()), at)))
-      ext::fail(errc::invalid_argument, "[pad] expects what says the elements before ", x);
+      ext::fail(errc::invalid_argument,
+                "[pad] expects its last input to say how many elements are before ", x);
     if (!after.empty() || !slice{at, x}.shape(in[1].shape, part))
       ext::fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
                 ext::list_text(at));

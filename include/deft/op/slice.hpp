@@ -171,5 +171,7 @@ template <class N>
 auto deft::op::slice::grad(const N& n, any_tensor dz) {
   const auto o = n.attr();
   const any_tensor begin = o.begin.contains(dyn) ? n.in(n.inputs() - 1) : any_tensor();
-  return detail::pad_to(dz, o.begin, o.size, n.template in<0>(), begin);
+  // Where an input says the size, its `dyn` extents do not mean up to the end.
+  const bool sized = n.inputs() > (begin.valid() ? 2 : 1);
+  return detail::pad_to(dz, o.begin, sized ? dims() : o.size, n.template in<0>(), begin);
 }

@@ -15,8 +15,8 @@ ext::tensor_type op::slice::infer(std::span<const ext::tensor_type> in) const {
   if (begin.contains(dyn) && !sizes.empty()) {
     const dims given = extents_in(name, sizes, begin.rank());
     if (!unify(begin, given, o.begin))
-      ext::fail(errc::invalid_argument, "[slice] begins at ", ext::list_text(begin), ", not at ",
-                ext::list_text(given));
+      ext::fail(errc::invalid_argument, "[slice] expects to begin at ", ext::list_text(begin),
+                ", and its last input says ", ext::list_text(given));
     sizes = sizes.first(sizes.size() - 1);
   }
   if (sizes.size() > 1) ext::fail(errc::invalid_argument, "[slice] has too many inputs");

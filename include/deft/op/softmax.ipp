@@ -46,6 +46,7 @@ any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
 
 any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w) {
   const axes along{softmax_axis("log_softmax", x, given, w)};
+  if (x.shape()[along.value[0]] == 0) return x;  // nothing has a maximum
   // What is taken off changes only the range, and has no gradient.
   const any_tensor shifted = x - stop_gradient(max(x, along, keepdims, w), w);
   return shifted - log(sum(exp(shifted, w), along, keepdims, w), w);
