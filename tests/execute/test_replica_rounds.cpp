@@ -174,15 +174,31 @@ TEST_CASE("rounds stand still once a leader is lost, until the variables have be
   CHECK(error_of([&] { saver->begin(waker()); }).find("applied in part") != std::string::npos);
   CHECK(!r.barrier->is_whole(waker(bell_of, 0)));
 
-  r.barrier->clear();
+  r.barrier->restart();
   CHECK(bell_of->rung == 1);
   CHECK(r.barrier->is_whole(waker()));
   CHECK(r.barrier->generation() != 0);
   CHECK(r.barrier->generation() != before);
-  CHECK(r.arrive(r.a, 3) == std::nullopt);
+  // Members from before have plans of the old values.
+  const std::string old = "restored after this session began";
+  CHECK(error_of([&] { r.arrive(r.a, 3); }).find(old) != std::string::npos);
+  CHECK(error_of([&] { r.barrier->take_part(*r.a); }).find(old) != std::string::npos);
+  CHECK(error_of([&] { r.await(r.a); }).find("has left") != std::string::npos);
+  const auto c = r.barrier->join(8, task_a, 2, 2);
+  r.barrier->take_part(*c);
+  CHECK(r.arrive(c, 1) == std::nullopt);
+  CHECK(r.await(c) == std::vector<std::uint64_t>{8});
+  r.barrier->end(*c);
+  CHECK(r.arrive(c, 1) == true);
+}
+
+TEST_CASE("a container that is cleared begins a round, for the same members") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  r.barrier->clear();
+  CHECK(r.arrive(r.a, 1) == false);
+  CHECK(r.arrive(r.a, 2) == std::nullopt);
   CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
-  r.barrier->end(*r.a);
-  CHECK(r.arrive(r.a, 3) == true);
 }
 
 TEST_CASE("an update that failed in part stops the rounds; one that changed nothing does not") {

@@ -69,6 +69,11 @@ foreach(file IN LISTS files)
   endif()
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^ *# *include")
+  # core/config.hpp, first of all, says what the namespaces see of each other.
+  file(STRINGS ${ROOT}/${file} declares REGEX "^namespace deft" LIMIT_COUNT 1)
+  if(declares AND NOT file STREQUAL "core/config.hpp" AND NOT includes MATCHES "<deft/")
+    fault("declares names, and includes nothing of deft: <deft/core/config.hpp>")
+  endif()
   foreach(line IN LISTS includes)
     if(NOT line MATCHES "<([^>]+)>")
       fault("${line}: use <deft/...>")

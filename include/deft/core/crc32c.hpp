@@ -2,6 +2,7 @@
 // deft/core/crc32c.hpp: the checksum of TFRecord files and checkpoints.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string_view>
 
 namespace deft::ext {

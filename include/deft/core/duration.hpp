@@ -2,6 +2,7 @@
 // deft/core/duration.hpp: durations as text.
 #pragma once
 #include <chrono>
+#include <deft/core/config.hpp>
 #include <string>
 
 namespace deft::ext {

@@ -3,6 +3,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <deft/core/config.hpp>
 
 namespace deft::ext {
 

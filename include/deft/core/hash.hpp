@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string_view>
 
 namespace deft::ext {

@@ -3,6 +3,7 @@
 // them.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 
 namespace deft::ext {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/place.hpp: the source location that made a node.
 #pragma once
+#include <deft/core/config.hpp>
 #include <memory>
 #include <string>
 #include <utility>

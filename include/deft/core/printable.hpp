@@ -2,6 +2,7 @@
 // deft/core/printable.hpp: text that came from a peer or a file, for errors, logs and terminals.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 #include <string>
 #include <string_view>
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <utility>
 
 namespace deft::ext {

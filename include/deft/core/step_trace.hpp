@@ -2,6 +2,7 @@
 // deft/core/step_trace.hpp: what ran in a step, where and when.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/thread.hpp: processors, the threads of deft, and processes that lost them in fork().
 #pragma once
+#include <deft/core/config.hpp>
 #include <thread>
 #include <utility>
 

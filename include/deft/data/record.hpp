@@ -2,6 +2,7 @@
 // deft/data/record.hpp: TFRecord files: sequences of records of bytes, with checksums.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <memory>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 // deft/data/stage.hpp: what a pipeline consists of: stages, and cursors that pass over them.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <memory>
 #include <optional>
 #include <utility>

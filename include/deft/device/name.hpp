@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <functional>
 #include <optional>
 #include <string>

@@ -11,9 +11,9 @@ namespace deft::ext {
 /// Counts the replicas that have computed their gradients in a round, and grants the round, once it
 /// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
 ///
-/// Where that session is lost, or cannot say whether its update was made, the variables may be of
-/// two rounds: the barrier is torn. Its rounds stand still, and whoever takes part in one gets
-/// aborted, until the variables have been restored and clear() says so.
+/// Where that session is lost, or does not know whether all of its update was made, the variables
+/// may be of two rounds: the barrier is torn. Its rounds stand still, and whoever takes part in one
+/// gets aborted, until the variables have been restored and restart() says so.
 class replica_barrier final : public resource,
                               public std::enable_shared_from_this<replica_barrier> {
  public:
@@ -39,7 +39,7 @@ class replica_barrier final : public resource,
                                    std::int64_t needed, std::int64_t total);
 
   /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
-  /// have left.
+  /// have left. Throws aborted for a member from before a restart().
   void take_part(const membership& m, std::span<const std::string> left = {});
   /// The number of the round: variables that are read from now on are from this one, or later.
   std::int64_t current() const;
@@ -50,7 +50,8 @@ class replica_barrier final : public resource,
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
-  /// enough; empty if it has to wait. Throws cancelled if the member has left.
+  /// enough; empty if it has to wait. Throws cancelled if the member has left, or is from before a
+  /// restart().
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
   void end(const membership& m);
@@ -77,7 +78,7 @@ class replica_barrier final : public resource,
   };
   std::shared_ptr<pause> pause_of(std::uint64_t session);
 
-  /// 0 while it is torn, else a number that grows with each clear().
+  /// 0 while it is torn, else a number that grows with each restart().
   std::int64_t generation() const;
   /// Whether it is whole. If not, `w` is called when it is.
   bool is_whole(const waker& w);
@@ -89,7 +90,10 @@ class replica_barrier final : public resource,
   };
   state describe_state() const;
 
-  /// Begins the next round without the gradients of this one: the variables have other values.
+  /// Begins the next round without the gradients of this one: the variables get other values. The
+  /// members, whose steps are of the old ones, do not take part any more: sessions that are made
+  /// later do.
+  void restart();
   void clear() override;
   std::size_t bytes() const override { return 0; }
   std::string describe() const override;
@@ -103,6 +107,7 @@ class replica_barrier final : public resource,
     std::string task;
     std::weak_ptr<membership> token;
     bool leads = false, left = false;
+    bool revoked = false;    ///< by a restart
     std::int64_t round = 0;  ///< it began when this was the current one, or has seen it begin
     std::map<std::uint64_t, arrival> arrived = {};  ///< by step
     std::shared_ptr<const error> failure = {};      ///< of its own part in the round
@@ -113,8 +118,11 @@ class replica_barrier final : public resource,
   std::int64_t needed_now() const;
   bool full() const { return static_cast<std::int64_t>(counted_.size()) >= needed_now(); }
   /// Whether the round can be granted.
-  bool complete() const { return full() && !leader_ && pausing_.empty() && !torn_; }
+  bool complete() const { return full() && !leader_ && pausing_.empty() && torn_by_.empty(); }
   void expect_whole() const;
+  static void expect_member(const member& m);
+  /// The caller begins the next round.
+  void tear(std::string cause);
   bool pause_for(std::uint64_t session, const waker& w);
   void resume_for(std::uint64_t session);
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
@@ -131,7 +139,7 @@ class replica_barrier final : public resource,
   std::int64_t round_ = 1;
   std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  bool torn_ = false;
+  std::string torn_by_;  ///< why it is torn; empty while it is not
   std::int64_t generation_ = 1;
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;

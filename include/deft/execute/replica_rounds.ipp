@@ -54,6 +54,7 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
+  expect_member(me);
   me.leads = true;
   if (std::exchange(me.left, false)) {
     me.round = round_;
@@ -91,6 +92,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     throw error(*std::exchange(me.failure, nullptr));
   }
   expect_whole();
+  expect_member(me);
   const auto before = me.arrived.find(step);
   if (before != me.arrived.end() && before->second.round < round_) {
     const arrival a = before->second;
@@ -135,7 +137,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
-  if (members_.at(m.session()).left)
+  if (const member& me = members_.at(m.session()); me.left || me.revoked)
     deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
@@ -173,7 +175,7 @@ void replica_barrier::fail(const membership& m, const error& why, bool in_part) 
   std::lock_guard lock(guard_);
   auto failure = std::make_shared<const error>(why);
   if (leader_ == m.session()) {
-    torn_ |= in_part;
+    if (in_part) tear(why.message());
     failed_round_ = round_;
     why_ = std::move(failure);
     begin_next(false, woken.all);
@@ -213,10 +215,7 @@ void replica_barrier::lost(const membership& m) {
     if (at == members_.end() || !at->second.token.expired()) return;
     if (!at->second.left) said = forget(at->second.task);
     if (leader_ == m.session()) {
-      said += str(said.empty() ? "" : "; ", at->second.task,
-                  " was applying gradients, which may have been done in part: the variables have "
-                  "to be restored");
-      torn_ = true;
+      tear(str(at->second.task, " was lost while it applied gradients"));
       begin_next(false, woken.all);
     }
     members_.erase(at);
@@ -233,29 +232,51 @@ replica_barrier::state replica_barrier::describe_state() const {
   return {needed_now(), std::max<std::int64_t>(total_ - there - gone, 0), left_};
 }
 
+void replica_barrier::restart() {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  torn_by_.clear();
+  ++generation_;
+  for (auto& [session, m] : members_) {
+    m.revoked = true;
+    m.leads = false;
+  }
+  begin_next(false, woken.all);
+  move_to(woken.all, leaders_);
+}
 void replica_barrier::clear() {
   wake_at_end woken;
   std::lock_guard lock(guard_);
-  torn_ = false;
+  torn_by_.clear();
   ++generation_;
   begin_next(false, woken.all);
 }
 
+void replica_barrier::tear(std::string cause) {
+  torn_by_ = std::move(cause);
+  logging::warning("an update of synchronous training may have been applied in part: ", torn_by_,
+                   "; its rounds wait until the variables are restored");
+}
 void replica_barrier::expect_whole() const {
-  if (torn_)
-    deft::ext::fail(
-        errc::aborted,
-        "[sync_replicas] an update may have been applied in part, by a replica that was "
-        "lost; the variables have to be restored");
+  if (!torn_by_.empty())
+    deft::ext::fail(errc::aborted,
+                    "[sync_replicas] an update may have been applied in part: ", torn_by_,
+                    "; the variables have to be restored");
+}
+void replica_barrier::expect_member(const member& m) {
+  if (m.revoked)
+    deft::ext::fail(errc::aborted,
+                    "[sync_replicas] the variables were restored after this session began: make a "
+                    "new one");
 }
 std::int64_t replica_barrier::generation() const {
   std::lock_guard lock(guard_);
-  return torn_ ? 0 : generation_;
+  return torn_by_.empty() ? generation_ : 0;
 }
 bool replica_barrier::is_whole(const waker& w) {
   std::lock_guard lock(guard_);
-  if (torn_) arrivals_.push_back(w);
-  return !torn_;
+  if (!torn_by_.empty()) arrivals_.push_back(w);
+  return torn_by_.empty();
 }
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 

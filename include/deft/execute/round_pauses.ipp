@@ -62,7 +62,7 @@ struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
 struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
   using pause_of_rounds::pause_of_rounds;
   bool run(value_call&) const override {
-    barrier_->clear();
+    barrier_->restart();
     return true;
   }
 };

@@ -3,6 +3,7 @@
 // device.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 
 namespace deft::ext {
 

@@ -2,6 +2,7 @@
 // deft/execute/team.hpp: the threads of the process that share the work of one large kernel.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <type_traits>
 
 namespace deft {

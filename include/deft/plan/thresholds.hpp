@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deft/core/config.hpp>
 
 namespace deft::ext::thresholds {
 

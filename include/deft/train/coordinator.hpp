@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/coordinator.hpp: threads of the program that end together.
 #pragma once
+#include <deft/core/config.hpp>
 #include <functional>
 #include <memory>
 

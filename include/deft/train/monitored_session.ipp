@@ -14,9 +14,11 @@
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/round_nodes.ipp>
+#include <deft/train/round_updates.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
+#include <ranges>
 #include <unordered_set>
 
 namespace deft {
@@ -218,7 +220,11 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until,
   const std::vector<any_variable> none = without_values(now);
   if (self_.is_chief()) {
     const bool torn = none.empty() && std::ranges::count(now, 0) > 0;
-    if (torn && newest_checkpoint(options_).empty()) return keep_torn(until);
+    const bool are_kept =
+        !lost || (now.size() == seen_.size() &&
+                  std::ranges::equal(now | std::views::take(variables_.size()),
+                                     seen_ | std::views::take(variables_.size())));
+    if (torn && are_kept && newest_checkpoint(options_).empty()) return keep_torn(until);
     if (!none.empty() || torn || lost) give_all(until);
     return;
   }
@@ -266,6 +272,7 @@ void monitored_session::keep_torn(std::chrono::steady_clock::time_point until) {
   session_.run(while_starting(until),
                detail::make_group(at_rounds<op::restart_rounds>(graph_), place_), place_);
   given_ = "an update may have been applied in part, and there is no checkpoint to restore";
+  logging::warning(given_);
 }
 
 void monitored_session::await_values(std::chrono::steady_clock::time_point until) {
@@ -368,6 +375,8 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
 void monitored_session::make_anew(std::chrono::steady_clock::time_point until, bool lost) {
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
+      for (const auto& h : options_.hooks)
+        if (auto* updates = dynamic_cast<ext::round_updates*>(h.get())) updates->end_updates();
       session_options o = session_.options();  // with the same stream, which goes on
       o.first_step = session_.impl().on().draws().value_or(o.first_step);
       session_ = deft::session(self_, o);

@@ -8,6 +8,8 @@
 #include <deft/op/group.hpp>
 #include <deft/op/replicas.hpp>
 #include <deft/session/prepared.hpp>
+#include <deft/session/session_impl.hpp>
+#include <deft/train/round_updates.hpp>
 #include <deft/train/slots.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <functional>
@@ -23,6 +25,7 @@ namespace {
 constexpr const char* grants_of_graph = "sync_replicas/grant";
 constexpr const char* updates_of_graph = "sync_replicas/update";
 constexpr const char* joins_of_graph = "sync_replicas/join";
+constexpr const char* ends_of_graph = "sync_replicas/end";
 constexpr const char* failures_of_graph = "sync_replicas/fail";
 constexpr const char* leaves_of_graph = "sync_replicas/leave";
 constexpr const char* states_of_graph = "sync_replicas/state";
@@ -184,6 +187,7 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
   const placeholder<std::uint8_t, dyn> text("sync_replicas/text");
   const ext::output in[] = {text.handle()};
   g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(in), 0});
+  g.collect(ends_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
   g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
   g.collect(states_of_graph, "", {round.at_barrier<op::describe_round>(), 0});
@@ -192,10 +196,11 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 
 class replica_updates::state {
  public:
-  state(session& s, const graph& g, const std::vector<std::string>& left) : session_(s) {
+  state(session& s, const graph& g, const std::vector<std::string>& left)
+      : engine_(s.impl().shared_engine()) {
     const auto grants = collected(g, grants_of_graph), updates = collected(g, updates_of_graph),
-               joins = collected(g, joins_of_graph), failures = collected(g, failures_of_graph),
-               leaves = collected(g, leaves_of_graph);
+               joins = collected(g, joins_of_graph), ends = collected(g, ends_of_graph),
+               failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
       const tensor<std::int64_t, dyn> sessions(ext::output{grants[i], 0});
@@ -203,7 +208,8 @@ class replica_updates::state {
       s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
       rounds_.push_back(
           {s.prepare(sessions, scale), s.prepare(operation(updates[i]), feeds(sessions, scale)),
-           s.prepare(operation(failures[i]), feeds(why)), s.prepare(operation(leaves[i]))});
+           s.prepare(operation(ends[i])), s.prepare(operation(failures[i]), feeds(why)),
+           s.prepare(operation(leaves[i]))});
     }
     for (const round& r : rounds_) threads_.emplace_back([this, &r] { update(r); });
   }
@@ -225,9 +231,12 @@ class replica_updates::state {
   struct round {
     std::function<std::tuple<ndarray<std::int64_t, dyn>, double>(const run_options&)> grant;
     std::function<void(const run_options&, const ndarray<std::int64_t, dyn>&, double)> update;
+    std::function<void(const run_options&)> end;
     std::function<void(const run_options&, const ndarray<std::uint8_t, dyn>&)> fail;
     std::function<void(const run_options&)> leave;
   };
+  /// For what ends a round, which others wait for, also when this replica is ending.
+  static constexpr auto patience = std::chrono::seconds(5);
 
   static ndarray<std::uint8_t, dyn> as_text(const std::string& text) {
     ndarray<std::uint8_t, dyn> bytes(static_cast<std::int64_t>(text.size()));
@@ -235,38 +244,60 @@ class replica_updates::state {
     return bytes;
   }
   void update(const round& r) const {
-    std::uint64_t step = 0;  // of the update; 0 if none has begun
-    const run_options granting{.cancel = stopping_.get_token()};
-    run_options updating = granting;
-    updating.step = &step;
-    for (;;) try {
-        for (;;) {
-          step = 0;
-          const auto [sessions, scale] = r.grant(granting);
-          r.update(updating, sessions, scale);
-        }
+    for (bool goes_on = true; goes_on;) {
+      bool granted = false;
+      std::uint64_t step = 0;  // of the update; 0 if it has not begun
+      try {
+        const auto [sessions, scale] = r.grant({.cancel = stopping_.get_token()});
+        granted = true;
+        run_options options{.cancel = stopping_.get_token()};
+        options.step = &step;
+        r.update(options, sessions, scale);
       } catch (const error& e) {
-        // If it was cancelled, it has left, or the session was closed.
-        if (e.code() == errc::cancelled || !report(r, e, is_in_part(e, step)) || !pause()) return;
+        if (granted)
+          goes_on = give_back(r, e, step) && e.code() != errc::cancelled && pause();
+        else if (e.code() == errc::cancelled)  // it has left, or the session was closed
+          goes_on = false;
+        else if (e.code() != errc::deadline_exceeded)  // where the others take their time
+          goes_on = report(r, e.code(), e.message()) && pause();
       }
-  }
-  /// Whether the update that failed with `e`, because a task was lost, may have been made on some
-  /// tasks. (What fails by itself does so again, and no checkpoint helps.)
-  bool is_in_part(const error& e, std::uint64_t step) const {
-    if (step == 0 || (e.code() != errc::unavailable && e.code() != errc::aborted)) return false;
-    try {
-      return session_.fate_of(step, std::chrono::seconds(5)) != step_fate::unchanged;
-    } catch (const error&) {
-      return true;
     }
   }
-  /// Fails the steps that wait for the update. Returns false if that is not possible: the barrier's
-  /// task is lost, which the worker's own steps report.
-  bool report(const round& r, const error& e, bool in_part) const {
-    const std::string text = ext::str(static_cast<int>(e.code()),
-                                      in_part ? op::fail_round::in_part : "", "\n", e.message());
+  /// Ends the round that was granted and whose update failed with `e`. Returns false if that is not
+  /// possible: the barrier's task is lost, which the worker's own steps report.
+  bool give_back(const round& r, const error& e, std::uint64_t step) const {
+    // What fails by itself does so again, and no checkpoint helps.
+    constexpr errc passing[] = {errc::unavailable, errc::aborted, errc::deadline_exceeded,
+                                errc::cancelled, errc::resource_exhausted};
+    if (std::ranges::find(passing, e.code()) == std::end(passing))
+      return report(r, e.code(), e.message());
+    switch (fate_of(step)) {
+      case step_fate::applied:
+        try {
+          r.end({.timeout = patience});
+        } catch (const error& ended) {
+          return ended.code() == errc::failed_precondition;  // by the update itself
+        }
+        return true;
+      case step_fate::unchanged:
+        return report(r, errc::aborted, e.message());
+      default:
+        return report(r, e.code(), e.message(), op::fail_round::in_part);
+    }
+  }
+  step_fate fate_of(std::uint64_t step) const {
+    if (step == 0) return step_fate::unchanged;
     try {
-      r.fail({.cancel = stopping_.get_token()}, as_text(text));
+      return engine_->fate_of(step, std::chrono::steady_clock::now() + patience);
+    } catch (const error&) {
+      return step_fate::unknown;
+    }
+  }
+  /// Fails the steps that wait for the update. Returns false if that is not possible.
+  static bool report(const round& r, errc code, const std::string& why,
+                     std::string_view in_part = "") {
+    try {
+      r.fail({.timeout = patience}, as_text(ext::str(static_cast<int>(code), in_part, "\n", why)));
       return true;
     } catch (const error&) {
       return false;
@@ -282,7 +313,7 @@ class replica_updates::state {
                           [&] { return ending.stop_requested(); });
   }
 
-  session& session_;
+  const std::shared_ptr<ext::engine> engine_;  ///< the session itself may be replaced
   std::vector<round> rounds_;
   std::stop_source ending_;    ///< no new updates
   std::stop_source stopping_;  ///< nor those under way
@@ -296,7 +327,7 @@ void replica_updates::leave() { state_->leave(); }
 
 namespace {
 
-class replica_hook_of_graph final : public hook {
+class replica_hook_of_graph final : public hook, public ext::round_updates {
  public:
   explicit replica_hook_of_graph(graph g) : graph_(std::move(g)) {
     for (const ext::node_ref& n : collected(graph_, states_of_graph))
@@ -328,12 +359,12 @@ class replica_hook_of_graph final : public hook {
     for (std::size_t i = 0; i < left_.size(); ++i) note(i, values[2 * i], values[2 * i + 1]);
   }
   void end(run_context&) override { end_updates(); }
-
- private:
-  void end_updates() {
+  void end_updates() override {
     leaving_ = std::jthread();
     updates_.reset();
   }
+
+ private:
   /// Says so where the first step waits long for workers that have not come.
   static void warn_of_absent(const std::function<std::vector<any_array>()>& state,
                              const std::stop_token& stop) {

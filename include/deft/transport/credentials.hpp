@@ -2,6 +2,7 @@
 // deft/transport/credentials.hpp: the secret and the certificates of a cluster's processes.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 #include <string>
 
 namespace deft {

@@ -2,6 +2,7 @@
 // deft/execute/gpu/nvrtc.hpp: CUDA source to code for a GPU, by NVIDIA's run-time compiler, which
 // is loaded where the machine has it. Neither a GPU nor a toolkit's headers are needed.
 #pragma once
+#include <deft/core/config.hpp>
 #include <string>
 #include <string_view>
 

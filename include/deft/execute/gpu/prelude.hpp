@@ -2,6 +2,7 @@
 // deft/execute/gpu/prelude.hpp: what generated CUDA source begins with: the operators and functions
 // that bodies as text are written in, with num::lane's meaning, and what kernels of programs share.
 #pragma once
+#include <deft/core/config.hpp>
 #include <string_view>
 
 namespace deft::ext::gpu {

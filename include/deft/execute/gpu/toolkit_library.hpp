@@ -3,6 +3,7 @@
 // the machine has it.
 #pragma once
 #include <dlfcn.h>
+#include <deft/core/config.hpp>
 
 #include <span>
 #include <string>

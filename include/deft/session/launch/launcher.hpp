@@ -3,6 +3,7 @@
 // this program.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string>
 #include <utility>
 #include <vector>

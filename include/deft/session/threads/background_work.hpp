@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/threads/background_work.hpp: runs tasks that may take long on a cache of threads.
 #pragma once
+#include <deft/core/config.hpp>
 #include <functional>
 #include <memory>
 #include <utility>

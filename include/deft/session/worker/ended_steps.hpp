@@ -2,6 +2,7 @@
 // deft/session/worker/ended_steps.hpp: the steps of a session that have ended on a task.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <set>
 
 namespace deft::ext {

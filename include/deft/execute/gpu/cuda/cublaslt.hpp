@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/config.hpp>
 
 namespace deft::ext::gpu::cuda::cublaslt {
 
