@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/round_updates.hpp: what a monitored session ends before it makes its session anew.
 #pragma once
+#include <deft/core/config.hpp>
 
 namespace deft::ext {
 
