@@ -13,6 +13,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/round_nodes.ipp>
 #include <deft/train/saver_names.ipp>
+#include <deft/transport/handshake.hpp>
 #include <filesystem>
 #include <set>
 
@@ -68,6 +69,31 @@ std::string absolute(const std::string& path) {
 std::int64_t integer_in(const safetensors_file& file, const std::string& name) {
   const any_array value = file.read(name);
   return value.type() == dtype::int32 ? value.item<std::int32_t>() : value.item<std::int64_t>();
+}
+
+/// Renames the files of a checkpoint from `files` to its name and generation, or a later generation
+/// if another saver has files of that one. Returns what their names begin with.
+std::string rename_files(const std::string& files, detail::checkpoint_index& index,
+                         const std::vector<std::string>& tasks) {
+  std::error_code e;
+  std::string to;
+  // Of two savers only one can make the first link; then the generation is its own.
+  for (;; ++index.generation) {
+    to = ext::str(index.path, ".", index.generation);
+    const std::string suffix = file_suffix(tasks.front());
+    std::filesystem::create_hard_link(files + suffix, to + suffix, e);
+    if (e == std::errc::file_exists) continue;
+    // Some file systems have no links.
+    if (!e || !std::filesystem::exists(to + suffix, e)) break;
+  }
+  for (const auto& processor : tasks) {
+    const std::string from = files + file_suffix(processor), name = to + file_suffix(processor);
+    std::filesystem::rename(from, name, e);
+    if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", from));
+    // Of two links to one file, rename leaves both.
+    std::filesystem::remove(from, e);
+  }
+  return to;
 }
 
 /// Deletes what `options` do not keep, of checkpoints in their order.
@@ -186,7 +212,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
-  auto writer = std::make_optional<detail::index_writer>(index.path);
+  auto writer = std::make_unique<detail::index_writer>(index.path);
 
   for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
   const auto next_generation = [&] {
@@ -195,7 +221,9 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
     return std::int64_t{1};
   };
   index.generation = next_generation();
-  std::string files = ext::str(index.path, ".", index.generation);
+  // Until the step is known, the files have names that no other save has.
+  const std::string own = counted ? ext::str("-", ext::random_incarnation()) : std::string();
+  const std::string files = ext::str(index.path, ".", index.generation, own);
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
   try {
@@ -226,13 +254,9 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   if (counted) {
     index.path = ext::str(path, "-", held.value());
     index.generation = next_generation();
-    writer.emplace(index.path);
-    const std::string named = ext::str(index.path, ".", index.generation);
-    for (const auto& processor : now->tasks) {
-      const std::string file = files + file_suffix(processor);
-      std::filesystem::rename(file, named + file_suffix(processor), e);
-      if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", file));
-    }
+    // Files of either name are no leftovers before all have the new one.
+    const auto before = std::exchange(writer, std::make_unique<detail::index_writer>(index.path));
+    const std::string named = rename_files(files, index, now->tasks);
     const std::size_t old = ext::split_path(files).second.size();
     for (auto& [name, t] : index.tensors)
       t.file = ext::split_path(named).second + t.file.substr(old);
