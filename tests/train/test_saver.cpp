@@ -475,6 +475,23 @@ TEST_CASE("checkpoints of synchronous training are of one round, on all tasks") 
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "rounds of synchronous training go on after saves that failed") {
+  const temporary_folder folder;
+  local_cluster c({{"ps", 1}, {"worker", 1}});  // which may not write
+  auto there = on(device("/job:ps"));
+  variable<float> w("w", 1.f);
+  const operation train = sync_replicas(sgd(1), 1, 1).minimize(w * 1.f, global_step());
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const replica_updates updates(s);
+  saver save;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(error_of([&] { save.save(s, folder / "m", i); }).starts_with("permission_denied: "));
+    s.run(train);
+  }
+  CHECK(s.run(w) == -4);
+}
+
 TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits") {
   variable<float> w("w", 1.f);
   session s;

@@ -25,7 +25,7 @@ struct saver::saving {
   std::vector<std::string> tasks;  ///< their first processors
   placeholder<std::uint8_t, dyn> path{"save/path"};
   operation save;
-  std::optional<operation> resume;  ///< rounds of synchronous training, after a failure
+  std::vector<operation> resumes;  ///< rounds of synchronous training, after a failure
 };
 
 namespace {
@@ -69,6 +69,23 @@ std::string absolute(const std::string& path) {
 std::int64_t integer_in(const safetensors_file& file, const std::string& name) {
   const any_array value = file.read(name);
   return value.type() == dtype::int32 ? value.item<std::int32_t>() : value.item<std::int64_t>();
+}
+
+/// Lets rounds go on after a save that failed. Tries again where a task is slow, until it would
+/// count as lost: the session and its pauses end there with the connection, too.
+void resume_after(const error& failure, session& s, const operation& resume) {
+  using namespace std::chrono_literals;
+  const bool lost = failure.code() == errc::unavailable || failure.code() == errc::aborted;
+  for (auto timeout = 1s; timeout < 100s; timeout *= 4) try {
+      s.run(run_options{.timeout = timeout}, resume);
+      return;
+    } catch (const error& e) {
+      if (e.code() == errc::deadline_exceeded && !lost) continue;
+      if (!lost && e.code() != errc::unavailable && e.code() != errc::cancelled)
+        logging::warning("[saver] rounds may stand still after a save that failed: ", e.what());
+      return;
+    }
+  logging::warning("[saver] rounds may stand still after a save that failed: no answer");
 }
 
 /// Renames the files of a checkpoint from `files` to its name and generation, or a later generation
@@ -164,11 +181,8 @@ void saver::prepare(session& s, const named_variables& all) {
       saves.push_back(operation(n));
   }
   next->save = group(saves);
-  if (const auto all_rounds = at_rounds<op::resume_rounds>(graph_); !all_rounds.empty()) {
-    std::vector<operation> resumes;
-    for (const ext::node_ref& n : all_rounds) resumes.push_back(operation(n));
-    next->resume = group(resumes);
-  }
+  for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_))
+    next->resumes.push_back(operation(n));
   saving_ = std::move(next);
 }
 
@@ -228,12 +242,8 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   const auto now = std::exchange(saving_, nullptr);
   try {
     s.run(now->save, now->path = bytes_of(absolute(files)), w);
-  } catch (const error&) {
-    if (now->resume) try {
-        s.run(run_options{.timeout = std::chrono::seconds(1)}, *now->resume);
-      } catch (const error&) {
-        // Where the session has ended, its pauses end, too.
-      }
+  } catch (const error& why) {
+    for (const operation& resume : now->resumes) resume_after(why, s, resume);
     throw;
   }
   index.draws = s.impl().on().draws();
