@@ -41,7 +41,8 @@ struct pair_of_replicas {
 /// Notes that it was woken.
 struct bell final : waker::target {
   int rung = 0;
-  bool wake(std::uint64_t) override { return ++rung > 0; }
+  bool over = false;  ///< the run
+  bool wake(std::uint64_t) override { return ++rung > 0 && !over; }
 };
 
 }  // namespace
@@ -198,6 +199,58 @@ TEST_CASE("a container that is cleared begins a round, for the same members") {
   r.barrier->clear();
   CHECK(r.arrive(r.a, 1) == false);
   CHECK(r.arrive(r.a, 2) == std::nullopt);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+}
+
+TEST_CASE("a pause that two steps of a session have begun needs two ends") {
+  pair_of_replicas r(1);
+  const auto first = std::make_shared<bell>(), second = std::make_shared<bell>();
+  const auto leader = std::make_shared<bell>();
+  const auto saver = r.barrier->pause_of(9);
+  CHECK(r.barrier->pause_of(9) == saver);
+  CHECK(saver->begin(waker(first, 0), 1));
+  CHECK(saver->begin(waker(first, 0), 1));  // a spurious wake-up
+  CHECK(saver->begin(waker(second, 0), 2));
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
+  std::uint64_t left = 2;  // the step that ends last
+  SUBCASE("by themselves") { saver->end(1); }
+  SUBCASE("in the other order") {
+    saver->end(2);
+    left = 1;
+  }
+  SUBCASE("by another step, after a failure") {
+    first->over = true;
+    saver->end(3);
+  }
+  SUBCASE("by another step, where the one that failed has not ended yet") {
+    saver->end(3);
+    left = 1;
+  }
+  SUBCASE("by another step, which begins") {
+    first->over = true;
+    CHECK(saver->begin(waker(second, 0), 3));
+    saver->end(3);
+  }
+  CHECK(r.await(r.b).empty());
+  CHECK(leader->rung == 0);
+  saver->end(left);
+  CHECK(leader->rung == 1);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("an old pause of a session ends no new one, and a pause ends with its session") {
+  pair_of_replicas r(1);
+  const auto running = std::make_shared<bell>();
+  std::optional<replica_barrier::pause> before(r.barrier);
+  CHECK(before->begin(waker(running, 0), 1));
+  auto saver = r.barrier->pause_of(9);
+  CHECK(saver->begin(waker(running, 0), 1));
+  before.reset();
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.await(r.a).empty());
+  SUBCASE("that is closed") { saver.reset(); }
+  SUBCASE("or by its step") { saver->end(1); }
   CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
 }
 

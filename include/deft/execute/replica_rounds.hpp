@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/execute/resources.hpp>
 #include <optional>
-#include <set>
+#include <utility>
 
 namespace deft::ext {
 
@@ -59,22 +59,25 @@ class replica_barrier final : public resource,
   void fail(const membership& m, const error& why, bool in_part);
   void leave(const membership& m);
 
-  /// What lets a session, which need not be a member, keep rounds from being applied, at most as
-  /// long as the session holds it.
+  /// What lets the steps of a session, which need not be a member, keep rounds from being applied,
+  /// at most as long as the session holds it.
   class pause {
    public:
-    pause(std::shared_ptr<replica_barrier> barrier, std::uint64_t session)
-        : barrier_(std::move(barrier)), session_(session) {}
-    ~pause() { end(); }
+    explicit pause(std::shared_ptr<replica_barrier> barrier) : barrier_(std::move(barrier)) {}
+    ~pause() { barrier_->drop(*this); }
     pause(const pause&) = delete;
-    /// From now on no round is granted. Returns whether none is being applied; if one is, `w` is
-    /// called at its end. Throws aborted if the barrier is torn.
-    bool begin(const waker& w) const { return barrier_->pause_for(session_, w); }
-    void end() const { barrier_->resume_for(session_); }
+    /// From now on no round is granted, until end() for each step that has begun. Returns whether
+    /// none is being applied; if one is, `w` is called at its end. `w` also tells whether the step
+    /// has ended. Throws aborted if the barrier is torn.
+    bool begin(const waker& w, std::uint64_t step = 0) const {
+      return barrier_->pause_for(*this, step, w);
+    }
+    /// Of a step that has not begun: ends those that began and whose steps have ended; if there are
+    /// none, the last one that began: its step has failed, and is about to end.
+    void end(std::uint64_t step = 0) const { barrier_->resume_for(*this, step); }
 
    private:
     const std::shared_ptr<replica_barrier> barrier_;
-    const std::uint64_t session_;
   };
   std::shared_ptr<pause> pause_of(std::uint64_t session);
 
@@ -123,8 +126,11 @@ class replica_barrier final : public resource,
   static void expect_member(const member& m);
   /// The caller begins the next round.
   void tear(std::string cause);
-  bool pause_for(std::uint64_t session, const waker& w);
-  void resume_for(std::uint64_t session);
+  bool pause_for(const pause& p, std::uint64_t step, const waker& w);
+  void resume_for(const pause& p, std::uint64_t step);
+  void drop(const pause& p);
+  /// The steps that hold `p` and have ended, but `step`. Called without the guard.
+  std::vector<std::uint64_t> ended_steps(const pause& p, std::uint64_t step) const;
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
   void begin_next(bool applied, wakers& woken);
   /// Notes that a replica is back.
@@ -144,8 +150,8 @@ class replica_barrier final : public resource,
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;
   wakers arrivals_, leaders_, pauses_;
-  std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;  ///< by session
-  std::set<std::uint64_t> pausing_;                        ///< sessions
+  std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;            ///< by session
+  std::map<std::pair<const pause*, std::uint64_t>, waker> pausing_;  ///< by step
 };
 
 /// The gradients of one variable that replicas have computed and no update has taken. Thread-safe.

@@ -13,6 +13,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/round_nodes.ipp>
 #include <deft/train/saver_names.ipp>
+#include <deft/transport/handshake.hpp>
 #include <filesystem>
 #include <set>
 
@@ -24,7 +25,7 @@ struct saver::saving {
   std::vector<std::string> tasks;  ///< their first processors
   placeholder<std::uint8_t, dyn> path{"save/path"};
   operation save;
-  std::optional<operation> resume;  ///< rounds of synchronous training, after a failure
+  std::vector<operation> resumes;  ///< rounds of synchronous training, after a failure
 };
 
 namespace {
@@ -68,6 +69,48 @@ std::string absolute(const std::string& path) {
 std::int64_t integer_in(const safetensors_file& file, const std::string& name) {
   const any_array value = file.read(name);
   return value.type() == dtype::int32 ? value.item<std::int32_t>() : value.item<std::int64_t>();
+}
+
+/// Lets rounds go on after a save that failed. Tries again where a task is slow, until it would
+/// count as lost: the session and its pauses end there with the connection, too.
+void resume_after(const error& failure, session& s, const operation& resume) {
+  using namespace std::chrono_literals;
+  const bool lost = failure.code() == errc::unavailable || failure.code() == errc::aborted;
+  for (auto timeout = 1s; timeout < 100s; timeout *= 4) try {
+      s.run(run_options{.timeout = timeout}, resume);
+      return;
+    } catch (const error& e) {
+      if (e.code() == errc::deadline_exceeded && !lost) continue;
+      if (!lost && e.code() != errc::unavailable && e.code() != errc::cancelled)
+        logging::warning("[saver] rounds may stand still after a save that failed: ", e.what());
+      return;
+    }
+  logging::warning("[saver] rounds may stand still after a save that failed: no answer");
+}
+
+/// Renames the files of a checkpoint from `files` to its name and generation, or a later generation
+/// if another saver has files of that one. Returns what their names begin with.
+std::string rename_files(const std::string& files, detail::checkpoint_index& index,
+                         const std::vector<std::string>& tasks) {
+  std::error_code e;
+  std::string to;
+  // Of two savers only one can make the first link; then the generation is its own.
+  for (;; ++index.generation) {
+    to = ext::str(index.path, ".", index.generation);
+    const std::string suffix = file_suffix(tasks.front());
+    std::filesystem::create_hard_link(files + suffix, to + suffix, e);
+    if (e == std::errc::file_exists) continue;
+    // Some file systems have no links.
+    if (!e || !std::filesystem::exists(to + suffix, e)) break;
+  }
+  for (const auto& processor : tasks) {
+    const std::string from = files + file_suffix(processor), name = to + file_suffix(processor);
+    std::filesystem::rename(from, name, e);
+    if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", from));
+    // Of two links to one file, rename leaves both.
+    std::filesystem::remove(from, e);
+  }
+  return to;
 }
 
 /// Deletes what `options` do not keep, of checkpoints in their order.
@@ -138,11 +181,8 @@ void saver::prepare(session& s, const named_variables& all) {
       saves.push_back(operation(n));
   }
   next->save = group(saves);
-  if (const auto all_rounds = at_rounds<op::resume_rounds>(graph_); !all_rounds.empty()) {
-    std::vector<operation> resumes;
-    for (const ext::node_ref& n : all_rounds) resumes.push_back(operation(n));
-    next->resume = group(resumes);
-  }
+  for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_))
+    next->resumes.push_back(operation(n));
   saving_ = std::move(next);
 }
 
@@ -186,7 +226,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
-  auto writer = std::make_optional<detail::index_writer>(index.path);
+  auto writer = std::make_unique<detail::index_writer>(index.path);
 
   for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
   const auto next_generation = [&] {
@@ -195,17 +235,15 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
     return std::int64_t{1};
   };
   index.generation = next_generation();
-  std::string files = ext::str(index.path, ".", index.generation);
+  // Until the step is known, the files have names that no other save has.
+  const std::string own = counted ? ext::str("-", ext::random_incarnation()) : std::string();
+  const std::string files = ext::str(index.path, ".", index.generation, own);
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
   try {
     s.run(now->save, now->path = bytes_of(absolute(files)), w);
-  } catch (const error&) {
-    if (now->resume) try {
-        s.run(run_options{.timeout = std::chrono::seconds(1)}, *now->resume);
-      } catch (const error&) {
-        // Where the session has ended, its pauses end, too.
-      }
+  } catch (const error& why) {
+    for (const operation& resume : now->resumes) resume_after(why, s, resume);
     throw;
   }
   index.draws = s.impl().on().draws();
@@ -226,13 +264,9 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   if (counted) {
     index.path = ext::str(path, "-", held.value());
     index.generation = next_generation();
-    writer.emplace(index.path);
-    const std::string named = ext::str(index.path, ".", index.generation);
-    for (const auto& processor : now->tasks) {
-      const std::string file = files + file_suffix(processor);
-      std::filesystem::rename(file, named + file_suffix(processor), e);
-      if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", file));
-    }
+    // Files of either name are no leftovers before all have the new one.
+    const auto before = std::exchange(writer, std::make_unique<detail::index_writer>(index.path));
+    const std::string named = rename_files(files, index, now->tasks);
     const std::size_t old = ext::split_path(files).second.size();
     for (auto& [name, t] : index.tensors)
       t.file = ext::split_path(named).second + t.file.substr(old);
