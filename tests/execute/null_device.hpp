@@ -80,7 +80,7 @@ class null_kernel final : public deft::ext::kernel {
     if (expected.size() != out.size())
       deft::ext::fail(deft::errc::internal, "[null] outputs differ");
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (!out[i].shape.is_static() || !ext::may_equal(out[i].shape, expected[i].shape))
+      if (!out[i].shape.is_static() || !deft::ext::may_equal(out[i].shape, expected[i].shape))
         deft::ext::fail(deft::errc::internal, "[null] ", out[i], " is not ", expected[i]);
     ins_ = in.size(), outs_ = out.size();
     real_->prepare(in, out);

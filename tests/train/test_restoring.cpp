@@ -35,8 +35,12 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   CHECK(outcome_of([&] { other.run(up); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);
   CHECK(outcome_of([&] { saver().save(s, folder / "m"); }).code == errc::aborted);
-  s.run(detail::initialize_if_empty(w));  // does nothing
+  const operation first = detail::initialize_if_empty(w);
+  s.run(first);  // does nothing
+  const any_tensor value_then(output{first.handle(), 0});
+  CHECK(outcome_of([&] { s.run(value_then); }).code == errc::aborted);
   s.run(w.assign(7.f));
+  CHECK(outcome_of([&] { s.run(value_then); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(twice); }).code == errc::aborted);
   CHECK(outcome_of([&] { s.run(run_options{.timeout = 20ms}, await_initialized(w)); }).code ==
         errc::deadline_exceeded);
@@ -45,6 +49,7 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   s.run(detail::end_restoring(w));
   waiting.join();
   CHECK(other.run(twice) == 14);
+  CHECK(s.run(value_then).item<float>() == 7);
   // Steps that were begun before do not change what was restored.
   CHECK(outcome_of([&] { other.run(up); }).says("\"w\" was restored"));
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);

@@ -169,8 +169,14 @@ void frame_state::need_standing(const variable_slot& v, const item& i, std::uint
          "\" was restored after this session began: make a new one");
 }
 
-void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
+namespace {
+void fail_if_restoring(const variable_slot& v) {
   if (v.restoring) fail(errc::aborted, "variable \"", v.name, "\" is being restored");
+}
+}  // namespace
+
+void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
+  fail_if_restoring(v);
   if (i.what == action::update) need_standing(v, i, o);
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
@@ -241,8 +247,9 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   wakers waiting;    // likewise woken
   std::lock_guard lock(variable.guard);
   if (i.only_first && (variable.value.valid() || variable.restoring)) {
-    if (c_.values[i.first_out].uses) values_.hold(i.first_out, variable.value);
-    return;
+    if (!c_.values[i.first_out].uses) return;
+    fail_if_restoring(variable);
+    return values_.hold(i.first_out, variable.value);
   }
   if (!i.only_first) need_standing(variable, i);
   waiting.take(variable.waiting);

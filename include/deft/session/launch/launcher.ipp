@@ -42,6 +42,7 @@ struct restart {
   std::string job;
   int index;
   std::chrono::steady_clock::time_point at;
+  int code;  ///< with which it has failed
 };
 
 /// Throws invalid_argument for a cluster that cannot be.
@@ -80,6 +81,7 @@ class cluster_launcher {
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments, const launch_options& options)
       : arguments_(arguments),
+        only_servers_(std::ranges::all_of(jobs, [](const auto& j) { return j.first == "ps"; })),
         options_(options),
         restarts_(options.restarts),
         terminal_(isatty(STDOUT_FILENO)) {
@@ -121,14 +123,13 @@ class cluster_launcher {
   }
 
   int run() {
-    int code = 0;
     while (!tasks_.empty() || !restarts_to_come_.empty()) {
       if (launcher_interrupted) {
         launcher_interrupted = 0;
         // A wrapper may pass on one Ctrl-C twice.
         if (ending_ && std::chrono::steady_clock::now() > ended_at_ + std::chrono::seconds(1))
           kill_all(SIGKILL);
-        code = 130;
+        code_ = 130;
         end_all();
       }
       end_servers();
@@ -145,7 +146,7 @@ class cluster_launcher {
           while (waitpid(tasks_[i].pid, &status, 0) < 0 && errno == EINTR) {
           }
           const bool failed = (!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !ending_;
-          const bool again = failed && restarts_ > 0;
+          const bool again = failed && restarts_ > 0 && (!is_server(tasks_[i]) || needs_servers());
           if (failed) {
             clear_bars();
             std::fprintf(stderr, "%s %s%s\n", tasks_[i].name.c_str(),
@@ -155,16 +156,17 @@ class cluster_launcher {
           finish_bar(tasks_[i]);
           const launched_task ended = std::move(tasks_[i]);
           tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+          if (!failed) continue;
+          const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
           if (again) {
             --restarts_;
-            restarts_to_come_.push_back({ended.job, ended.index, time_to_restart(ended)});
-          } else if (failed) {
-            code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-            end_all();
+            restarts_to_come_.push_back({ended.job, ended.index, time_to_restart(ended), code});
+          } else {
+            fail_with(code);
           }
         }
     }
-    return code;
+    return code_;
   }
 
  private:
@@ -180,6 +182,14 @@ class cluster_launcher {
     return at;
   }
   void start_again() {
+    // The last worker may have ended while a server's restart was pending.
+    if (!ending_ && !restarts_to_come_.empty() && !needs_servers()) {
+      clear_bars();
+      for (const auto& r : restarts_to_come_)
+        std::fprintf(stderr, "%s/%d is not started again, as all workers have ended\n",
+                     r.job.c_str(), r.index);
+      fail_with(restarts_to_come_.front().code);
+    }
     if (ending_) return restarts_to_come_.clear();
     const auto now = std::chrono::steady_clock::now();
     for (auto& r : std::exchange(restarts_to_come_, {}))
@@ -293,6 +303,10 @@ class cluster_launcher {
       return a == "--" + flag || a.starts_with("--" + flag + "=");
     });
   }
+  void fail_with(int code) {
+    code_ = code;
+    end_all();
+  }
   /// Workers first: what they save as they end may be on parameter servers.
   void end_all() {
     if (std::exchange(ending_, true)) return;
@@ -316,6 +330,12 @@ class cluster_launcher {
     kill_all(SIGKILL);
   }
   static bool is_server(const launched_task& t) { return t.job == "ps"; }
+  /// Whether a worker runs or is to be started again, or the cluster has none. Otherwise a server
+  /// that is started again would wait without end for workers to connect.
+  bool needs_servers() const {
+    return only_servers_ || !std::ranges::all_of(tasks_, &cluster_launcher::is_server) ||
+           std::ranges::any_of(restarts_to_come_, [](const restart& r) { return r.job != "ps"; });
+  }
   void kill_all(int signal) {
     for (auto& t : tasks_) ::kill(t.pid, signal);
   }
@@ -324,11 +344,12 @@ class cluster_launcher {
   /// As long as tasks may be started.
   std::map<std::pair<std::string, int>, ext::file_descriptor> sockets_;
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
+  const bool only_servers_;
   const launch_options options_;
   int restarts_;  ///< that are left
   pid_t group_ = 0;
   bool terminal_, ending_ = false, servers_told_ = false, killed_ = false;
-  int shown_ = 0;
+  int shown_ = 0, code_ = 0;
   sigset_t unblocked_{};
   std::chrono::steady_clock::time_point ended_at_, kill_at_;
   unsigned tasks_in_all_ = 0;

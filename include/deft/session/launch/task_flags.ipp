@@ -66,7 +66,7 @@ flags::options_description task_flags() {
       "lost_worker_timeout",
       whole(static_cast<int>(
           std::chrono::duration_cast<std::chrono::seconds>(server_options().away).count())),
-      "seconds that a parameter server waits for a worker that was lost");
+      "seconds that a parameter server, or a worker that serves, waits for a worker that was lost");
   d.add_options()("log_device_placement", flags::bool_switch(), "log the device of every node");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
   d.add_options()("file_root", flags::value<std::vector<std::string>>(),
