@@ -308,6 +308,22 @@ void saver::keep_newest(std::vector<detail::checkpoint_index> there,
   delete_old(there, options_);
 }
 
+namespace {
+
+/// Lets synchronous training go on after an update that may have been made in part, as the values
+/// of all variables are known again.
+void end_torn_rounds(session& s, const graph& g, ext::source_place w) {
+  std::vector<any_tensor> generations;
+  for (const auto& n : at_rounds<op::rounds_generation>(g))
+    generations.emplace_back(ext::output{n, 0});
+  if (generations.empty()) return;
+  const auto now = s.run(generations, w);
+  if (std::ranges::any_of(now, [](const any_array& n) { return n.item<std::int64_t>() == 0; }))
+    s.run(detail::make_group(at_rounds<op::restart_rounds>(g), w), w);
+}
+
+}  // namespace
+
 checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options,
                                      ext::source_place w) {
   const ext::place_scope on_behalf(w);
@@ -355,6 +371,7 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   std::vector<operation> assigns;
   for (const auto& [v, value] : values) assigns.push_back(v.assign(value));
   s.run(group(assigns), text = bytes_of(request), w);
+  end_torn_rounds(s, graph_, w);
   return found;
 }
 
