@@ -4,7 +4,7 @@
 #include <deft/expr.hpp>
 #include <memory>
 
-namespace deft {
+namespace deft::ext {
 class kernel;
 }
 
