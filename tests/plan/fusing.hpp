@@ -10,7 +10,7 @@ namespace testing {
 inline deft::ext::flat_graph fused(deft::ext::flat_graph f) {
   f = on_cpu(std::move(f));
   deft::ext::plan::fuse(f.graph, f.fetches);
-  ext::validate(f.graph);
+  deft::ext::validate(f.graph);
   return f;
 }
 
