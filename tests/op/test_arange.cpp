@@ -86,5 +86,5 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of arange") {
   check([&] { arange(0., std::nan("")); }, "[arange] expects numbers that steps of 1 lead from");
   // The dtype that is asked for is not another one's.
   check([&] { arange<double>(any_tensor(cast<float>(end)), 5); },
-        "[arange] expects scalars of float64, and got float32()");
+        "[arange] expects scalars of double, and got float()");
 }

@@ -313,6 +313,7 @@ namespace {
 /// Lets synchronous training go on after an update that may have been made in part, as the values
 /// of all variables are known again.
 void end_torn_rounds(session& s, const graph& g, ext::source_place w) {
+  const ext::scope outside(ext::push_controls{nullptr});
   std::vector<any_tensor> generations;
   for (const auto& n : at_rounds<op::rounds_generation>(g))
     generations.emplace_back(ext::output{n, 0});
