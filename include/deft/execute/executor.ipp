@@ -47,6 +47,7 @@ frame_state::frame_state(const executable::compiled& c)
     lanes_[l].in.resize(c.most_ins + c.most_outs);  // an update's variables come first
     lanes_[l].out.resize(c.most_outs);
     lanes_[l].fresh.resize(c.most_outs);
+    lanes_[l].in_order.reserve(c.most_outs);
   }
 }
 

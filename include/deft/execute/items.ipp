@@ -2,7 +2,6 @@
 // deft/execute/items.ipp: what the items of a lane do: kernels, state, copies between devices.
 #pragma once
 #include <deft/execute/frame_state.hpp>
-#include <functional>
 
 namespace deft::ext::exec {
 
@@ -277,43 +276,16 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, std::move(value));
 }
 
-namespace {
-
-/// Holds the guards of variables, taken in one order by all runs.
-class all_locked {
- public:
-  explicit all_locked(std::span<const std::shared_ptr<variable_slot>> variables) : all_(variables) {
-    each([](variable_slot& v) { v.guard.lock(); });
-  }
-  ~all_locked() {
-    each([](variable_slot& v) { v.guard.unlock(); });
-  }
-  all_locked(const all_locked&) = delete;
-
- private:
-  template <class F>
-  void each(F f) const {
-    if (all_.size() == 1) return f(*all_[0]);
-    const std::less<> before;
-    for (variable_slot* last = nullptr;;) {
-      variable_slot* next = nullptr;
-      for (const auto& v : all_)
-        if (before(last, v.get()) && (!next || before(v.get(), next))) next = v.get();
-      if (!next) return;
-      f(*(last = next));
-    }
-  }
-
-  std::span<const std::shared_ptr<variable_slot>> all_;
-};
-
-}  // namespace
-
 void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   const auto variables = std::span(c_.variables).subspan(i.variable, i.outs);
   lane& me = lanes_[l];
-  std::optional<all_locked> lock;
-  if (!me.open) lock.emplace(variables);
+  std::optional<locked_variables> lock;
+  if (!me.open) {
+    me.in_order.clear();
+    for (const auto& v : variables) me.in_order.push_back(v.get());
+    locked_variables::sort(me.in_order);
+    lock.emplace(me.in_order);
+  }
   bool dynamic = false;
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     need_value(*variables[o], i, o);

@@ -204,7 +204,7 @@ class slice_kernel final : public typed_kernel {
  public:
   explicit slice_kernel(const dims& begin) : begin_(begin) {}
   void ready() override {
-    runs_ = {in(0), positions(begin_, in_), out()};
+    runs_ = {in(0), positions(op::slice::name, begin_, in_), out()};
     size_ = static_cast<std::int64_t>(size_of_dtype(type()));
     cost_ = moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
   }
@@ -230,7 +230,7 @@ class pad_kernel final : public typed_kernel {
  public:
   explicit pad_kernel(const op::pad& o) : op_(o) {}
   void ready() override {
-    runs_ = {out(), positions(op_.before, in_), in(0)};
+    runs_ = {out(), positions(op::pad::name, op_.before, in_), in(0)};
     cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type()))) +
             2 * static_cast<double>(runs_.runs);
   }

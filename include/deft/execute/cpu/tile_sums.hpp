@@ -19,7 +19,7 @@ class tile_leaves : public long_sum<pack_group<T, L, P>> {
 template <class T, int L, int P>
 class tile_sums {
  public:
-  static constexpr std::int64_t leaf = 4 * addends_together;
+  static constexpr std::int64_t leaf = thresholds::window_products;
 
   pack_group<T, L, P> sum{T(0)};
 
