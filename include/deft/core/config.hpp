@@ -32,8 +32,8 @@
 #define DEFT_VERSION_PATCH 0
 #define DEFT_VERSION "0.1.0"
 
-// DEFT_HD marks functions for both host and device. DEFT_GPU_SYSTEM is the namespace, in deft::gpu,
-// of the GPUs whose kernels are being compiled.
+// DEFT_HD marks functions for both host and device. DEFT_GPU_SYSTEM is the namespace, in
+// deft::ext::gpu, of the GPUs whose kernels are being compiled.
 #ifdef __CUDACC__
 #define DEFT_HD __host__ __device__
 #define DEFT_GPU_SYSTEM cuda
