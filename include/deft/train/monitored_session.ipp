@@ -18,7 +18,6 @@
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
-#include <ranges>
 #include <unordered_set>
 
 namespace deft {
@@ -222,8 +221,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until,
     const bool torn = none.empty() && std::ranges::count(now, 0) > 0;
     const bool are_kept =
         !lost || (now.size() == seen_.size() &&
-                  std::ranges::equal(now | std::views::take(variables_.size()),
-                                     seen_ | std::views::take(variables_.size())));
+                  std::equal(now.begin(), now.begin() + std::ssize(variables_), seen_.begin()));
     if (torn && are_kept && newest_checkpoint(options_).empty()) return keep_torn(until);
     if (!none.empty() || torn || lost) give_all(until);
     return;

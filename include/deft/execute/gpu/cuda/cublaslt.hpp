@@ -5,7 +5,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <deft/core/config.hpp>
 
 namespace deft::ext::gpu::cuda::cublaslt {
 

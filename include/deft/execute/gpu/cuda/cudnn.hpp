@@ -4,7 +4,6 @@
 // compares all of it with the header where that is.
 #pragma once
 #include <cstddef>
-#include <deft/core/config.hpp>
 
 namespace deft::ext::gpu::cuda::cudnn {
 
