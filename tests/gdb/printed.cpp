@@ -4,7 +4,6 @@
 #include <deft/expr.hpp>
 
 using namespace deft;
-using namespace deft::ext;
 
 namespace {
 [[gnu::noinline]] void stop() { asm volatile(""); }
