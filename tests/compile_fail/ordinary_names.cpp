@@ -2,650 +2,370 @@
 // What programs call their own things clashes with nothing of deft.
 #include <deft/deft.hpp>
 using namespace deft;
-struct account {};
-struct action {};
-struct address {};
-struct agent {};
-struct anchor {};
-struct archive {};
-struct area {};
-struct array {};
-struct attribute {};
-struct author {};
-struct backend {};
-struct ball {};
-struct band {};
-struct base {};
-struct batch {};
-struct bin {};
-struct bit {};
-struct block {};
-struct board {};
-struct body {};
-struct book {};
-struct bound {};
-struct box {};
-struct branch {};
-struct broadcast {};
-struct bucket {};
-struct buffer {};
-struct bus {};
-struct button {};
-struct cache {};
-struct call {};
-struct camera {};
-struct canonical {};
-struct car {};
-struct card {};
-struct cell {};
-struct chain {};
-struct channel {};
-struct character {};
-struct chunk {};
-struct city {};
-struct class_of {};
-struct client {};
-struct closest {};
-struct cluster {};
-struct code {};
-struct color {};
-struct column {};
-struct command {};
-struct company {};
-struct component {};
-struct config {};
-struct connection {};
-struct container {};
-struct context {};
-struct control {};
-struct coordinate {};
-struct copy {};
-struct core {};
-struct corner {};
-struct count {};
-struct counter {};
-struct course {};
-struct cpu {};
-struct customer {};
-struct cycle {};
-struct data {};
-struct database {};
-struct date {};
-struct day {};
-struct deadline {};
-struct decision {};
-struct decode {};
-struct degree {};
-struct demo {};
-struct depth {};
-struct description {};
-struct direction {};
-struct distance {};
-struct document {};
-struct driver {};
-struct edge {};
-struct element {};
-struct employee {};
-struct encode {};
-struct engine {};
-struct entity {};
-struct entry {};
-struct epoch {};
-struct event {};
-struct exec {};
-struct executor {};
-struct extract {};
-struct face {};
-struct factor {};
-struct family {};
-struct fetch {};
-struct field {};
-struct file {};
-struct flag {};
-struct flatten {};
-struct flow {};
-struct folder {};
-struct font {};
-struct format {};
-struct frame {};
-struct function {};
-struct gate {};
-struct goal {};
-struct gpu {};
-struct grid {};
-struct guard {};
-struct hand {};
-struct handle {};
-struct hash {};
-struct head {};
-struct header {};
-struct height {};
-struct here {};
-struct host {};
-struct house {};
-struct identity_of {};
-struct image {};
-struct info {};
-struct input {};
-struct instruction {};
-struct integers {};
-struct interval {};
-struct is_known {};
-struct item {};
-struct job {};
-struct join {};
-struct kernel {};
-struct key {};
-struct kind {};
-struct label {};
-struct lane {};
-struct language {};
-struct later {};
-struct layer {};
-struct leaf {};
-struct length {};
-struct level {};
-struct library {};
-struct light {};
-struct limit {};
-struct line {};
-struct literal {};
-struct location {};
-struct lock {};
-struct lookup {};
-struct loop {};
-struct machine {};
-struct make {};
-struct market {};
-struct mass {};
-struct matches {};
-struct matrix {};
-struct member {};
-struct memory {};
-struct menu {};
-struct merge {};
-struct message {};
-struct method {};
-struct metric {};
-struct mix {};
-struct mode {};
-struct model {};
-struct moment {};
-struct monitor {};
-struct month {};
-struct motion {};
-struct mouse {};
-struct movie {};
-struct moving {};
-struct named {};
-struct neighbor {};
-struct network {};
-struct node {};
-struct none {};
-struct note {};
-struct num {};
-struct number {};
-struct object {};
-struct offer {};
-struct offset {};
-struct order {};
-struct owner {};
-struct package {};
-struct page {};
-struct panel {};
-struct parameter {};
-struct parser {};
-struct part {};
-struct partition {};
-struct path {};
-struct pattern {};
-struct peer {};
-struct pending {};
-struct person {};
-struct phase {};
-struct pixel {};
-struct place {};
-struct plan {};
-struct player {};
-struct point {};
-struct policy {};
-struct pool {};
-struct population {};
-struct port {};
-struct position {};
-struct price {};
-struct printable {};
-struct process {};
-struct product {};
-struct profile {};
-struct program {};
-struct project {};
-struct promise {};
-struct property {};
-struct query {};
-struct queue {};
-struct range {};
-struct rate {};
-struct ratio {};
-struct reader {};
-struct record {};
-struct region {};
-struct registry {};
-struct release {};
-struct request {};
-struct resource {};
-struct response {};
-struct result {};
-struct role {};
-struct room {};
-struct root {};
-struct route {};
-struct row {};
-struct rule {};
-struct sample {};
-struct scalar {};
-struct scene {};
-struct schedule {};
-struct scheduler {};
-struct scope {};
-struct score {};
-struct screen {};
-struct search {};
-struct section {};
-struct seed {};
-struct segment {};
-struct sensor {};
-struct separate {};
-struct sequence {};
-struct series {};
-struct service {};
-struct setting {};
-struct sheet {};
-struct site {};
-struct size {};
-struct slot {};
-struct source {};
-struct space {};
-struct speed {};
-struct stage {};
-struct start {};
-struct state {};
-struct station {};
-struct step {};
-struct storage {};
-struct store {};
-struct str {};
-struct stream {};
-struct strings {};
-struct student {};
-struct style {};
-struct subject {};
-struct substitution {};
-struct surface {};
-struct symbol {};
-struct table {};
-struct tag {};
-struct target {};
-struct team {};
-struct temperature {};
-struct term {};
-struct text {};
-struct thread {};
-struct ticket {};
-struct timer {};
-struct token {};
-struct tool {};
-struct topic {};
-struct track {};
-struct train {};
-struct transfer {};
-struct tree {};
-struct trial {};
-struct type {};
-struct typing {};
-struct unit {};
-struct update {};
-struct user {};
-struct value {};
-struct vehicle {};
-struct version {};
-struct vertex {};
-struct visitor {};
-struct voice {};
-struct volume {};
-struct waker {};
-struct watched {};
-struct weight {};
-struct width {};
-struct wire {};
-struct word {};
-struct work {};
-struct worker {};
-struct world {};
-struct writer {};
-struct year {};
-struct zone {};
-
-account an_account;
-action an_action;
-address an_address;
-agent an_agent;
-anchor an_anchor;
-archive an_archive;
-area an_area;
-array an_array;
-attribute an_attribute;
-author an_author;
-backend an_backend;
-ball an_ball;
-band an_band;
-base an_base;
-batch an_batch;
-bin an_bin;
-bit an_bit;
-block an_block;
-board an_board;
-body an_body;
-book an_book;
-bound an_bound;
-box an_box;
-branch an_branch;
-broadcast an_broadcast;
-bucket an_bucket;
-buffer an_buffer;
-bus an_bus;
-button an_button;
-cache an_cache;
-call an_call;
-camera an_camera;
-canonical an_canonical;
-car an_car;
-card an_card;
-cell an_cell;
-chain an_chain;
-channel an_channel;
-character an_character;
-chunk an_chunk;
-city an_city;
-class_of an_class_of;
-client an_client;
-closest an_closest;
-cluster an_cluster;
-code an_code;
-color an_color;
-column an_column;
-command an_command;
-company an_company;
-component an_component;
-config an_config;
-connection an_connection;
-container an_container;
-context an_context;
-control an_control;
-coordinate an_coordinate;
-copy an_copy;
-core an_core;
-corner an_corner;
-count an_count;
-counter an_counter;
-course an_course;
-cpu an_cpu;
-customer an_customer;
-cycle an_cycle;
-data an_data;
-database an_database;
-date an_date;
-day an_day;
-deadline an_deadline;
-decision an_decision;
-decode an_decode;
-degree an_degree;
-demo an_demo;
-depth an_depth;
-description an_description;
-direction an_direction;
-distance an_distance;
-document an_document;
-driver an_driver;
-edge an_edge;
-element an_element;
-employee an_employee;
-encode an_encode;
-engine an_engine;
-entity an_entity;
-entry an_entry;
-epoch an_epoch;
-event an_event;
-exec an_exec;
-executor an_executor;
-extract an_extract;
-face an_face;
-factor an_factor;
-family an_family;
-fetch an_fetch;
-field an_field;
-file an_file;
-flag an_flag;
-flatten an_flatten;
-flow an_flow;
-folder an_folder;
-font an_font;
-format an_format;
-frame an_frame;
-function an_function;
-gate an_gate;
-goal an_goal;
-gpu an_gpu;
-grid an_grid;
-guard an_guard;
-hand an_hand;
-handle an_handle;
-hash an_hash;
-head an_head;
-header an_header;
-height an_height;
-here an_here;
-host an_host;
-house an_house;
-identity_of an_identity_of;
-image an_image;
-info an_info;
-input an_input;
-instruction an_instruction;
-integers an_integers;
-interval an_interval;
-is_known an_is_known;
-item an_item;
-job an_job;
-join an_join;
-kernel an_kernel;
-key an_key;
-kind an_kind;
-label an_label;
-lane an_lane;
-language an_language;
-later an_later;
-layer an_layer;
-leaf an_leaf;
-length an_length;
-level an_level;
-library an_library;
-light an_light;
-limit an_limit;
-line an_line;
-literal an_literal;
-location an_location;
-lock an_lock;
-lookup an_lookup;
-loop an_loop;
-machine an_machine;
-make an_make;
-market an_market;
-mass an_mass;
-matches an_matches;
-matrix an_matrix;
-member an_member;
-memory an_memory;
-menu an_menu;
-merge an_merge;
-message an_message;
-method an_method;
-metric an_metric;
-mix an_mix;
-mode an_mode;
-model an_model;
-moment an_moment;
-monitor an_monitor;
-month an_month;
-motion an_motion;
-mouse an_mouse;
-movie an_movie;
-moving an_moving;
-named an_named;
-neighbor an_neighbor;
-network an_network;
-node an_node;
-none an_none;
-note an_note;
-num an_num;
-number an_number;
-object an_object;
-offer an_offer;
-offset an_offset;
-order an_order;
-owner an_owner;
-package an_package;
-page an_page;
-panel an_panel;
-parameter an_parameter;
-parser an_parser;
-part an_part;
-partition an_partition;
-path an_path;
-pattern an_pattern;
-peer an_peer;
-pending an_pending;
-person an_person;
-phase an_phase;
-pixel an_pixel;
-place an_place;
-plan an_plan;
-player an_player;
-point an_point;
-policy an_policy;
-pool an_pool;
-population an_population;
-port an_port;
-position an_position;
-price an_price;
-printable an_printable;
-process an_process;
-product an_product;
-profile an_profile;
-program an_program;
-project an_project;
-promise an_promise;
-property an_property;
-query an_query;
-queue an_queue;
-range an_range;
-rate an_rate;
-ratio an_ratio;
-reader an_reader;
-record an_record;
-region an_region;
-registry an_registry;
-release an_release;
-request an_request;
-resource an_resource;
-response an_response;
-result an_result;
-role an_role;
-room an_room;
-root an_root;
-route an_route;
-row an_row;
-rule an_rule;
-sample an_sample;
-scalar an_scalar;
-scene an_scene;
-schedule an_schedule;
-scheduler an_scheduler;
-scope an_scope;
-score an_score;
-screen an_screen;
-search an_search;
-section an_section;
-seed an_seed;
-segment an_segment;
-sensor an_sensor;
-separate an_separate;
-sequence an_sequence;
-series an_series;
-service an_service;
-setting an_setting;
-sheet an_sheet;
-site an_site;
-size an_size;
-slot an_slot;
-source an_source;
-space an_space;
-speed an_speed;
-stage an_stage;
-start an_start;
-state an_state;
-station an_station;
-step an_step;
-storage an_storage;
-store an_store;
-str an_str;
-stream an_stream;
-strings an_strings;
-student an_student;
-style an_style;
-subject an_subject;
-substitution an_substitution;
-surface an_surface;
-symbol an_symbol;
-table an_table;
-tag an_tag;
-target an_target;
-team an_team;
-temperature an_temperature;
-term an_term;
-text an_text;
-thread an_thread;
-ticket an_ticket;
-timer an_timer;
-token an_token;
-tool an_tool;
-topic an_topic;
-track an_track;
-train an_train;
-transfer an_transfer;
-tree an_tree;
-trial an_trial;
-type an_type;
-typing an_typing;
-unit an_unit;
-update an_update;
-user an_user;
-value an_value;
-vehicle an_vehicle;
-version an_version;
-vertex an_vertex;
-visitor an_visitor;
-voice an_voice;
-volume an_volume;
-waker an_waker;
-watched an_watched;
-weight an_weight;
-width an_width;
-wire an_wire;
-word an_word;
-work an_work;
-worker an_worker;
-world an_world;
-writer an_writer;
-year an_year;
-zone an_zone;
+enum own {
+  account,
+  action,
+  address,
+  agent,
+  anchor,
+  archive,
+  area,
+  array,
+  attribute,
+  author,
+  backend,
+  ball,
+  band,
+  base,
+  batch,
+  bin,
+  bit,
+  block,
+  board,
+  body,
+  book,
+  bound,
+  box,
+  branch,
+  broadcast,
+  bucket,
+  buffer,
+  bus,
+  button,
+  cache,
+  call,
+  camera,
+  canonical,
+  car,
+  card,
+  cell,
+  chain,
+  channel,
+  character,
+  chunk,
+  city,
+  class_of,
+  client,
+  closest,
+  cluster,
+  code,
+  color,
+  column,
+  command,
+  company,
+  component,
+  config,
+  connection,
+  container,
+  context,
+  control,
+  coordinate,
+  copy,
+  core,
+  corner,
+  count,
+  counter,
+  course,
+  cpu,
+  customer,
+  cycle,
+  data,
+  database,
+  date,
+  day,
+  deadline,
+  decision,
+  decode,
+  degree,
+  demo,
+  depth,
+  description,
+  direction,
+  distance,
+  document,
+  driver,
+  edge,
+  element,
+  employee,
+  encode,
+  engine,
+  entity,
+  entry,
+  epoch,
+  event,
+  exec,
+  executor,
+  extract,
+  face,
+  factor,
+  family,
+  fetch,
+  field,
+  file,
+  flag,
+  flatten,
+  flow,
+  folder,
+  font,
+  format,
+  frame,
+  function,
+  gate,
+  goal,
+  gpu,
+  grid,
+  guard,
+  hand,
+  handle,
+  hash,
+  head,
+  header,
+  height,
+  here,
+  host,
+  house,
+  identity_of,
+  image,
+  info,
+  input,
+  instruction,
+  integers,
+  interval,
+  is_known,
+  item,
+  job,
+  join,
+  kernel,
+  key,
+  kind,
+  label,
+  lane,
+  language,
+  later,
+  layer,
+  leaf,
+  length,
+  level,
+  library,
+  light,
+  limit,
+  line,
+  literal,
+  location,
+  lock,
+  lookup,
+  loop,
+  machine,
+  make,
+  market,
+  mass,
+  matches,
+  matrix,
+  member,
+  memory,
+  menu,
+  merge,
+  message,
+  method,
+  metric,
+  mix,
+  mode,
+  model,
+  moment,
+  monitor,
+  month,
+  motion,
+  mouse,
+  movie,
+  moving,
+  named,
+  neighbor,
+  network,
+  node,
+  none,
+  note,
+  num,
+  number,
+  object,
+  offer,
+  offset,
+  order,
+  owner,
+  package,
+  page,
+  panel,
+  parameter,
+  parser,
+  part,
+  partition,
+  path,
+  pattern,
+  peer,
+  pending,
+  person,
+  phase,
+  pixel,
+  place,
+  plan,
+  player,
+  point,
+  policy,
+  pool,
+  population,
+  port,
+  position,
+  price,
+  printable,
+  process,
+  product,
+  profile,
+  program,
+  project,
+  promise,
+  property,
+  query,
+  queue,
+  range,
+  rate,
+  ratio,
+  reader,
+  record,
+  region,
+  registry,
+  release,
+  request,
+  resource,
+  response,
+  result,
+  role,
+  room,
+  root,
+  route,
+  row,
+  rule,
+  sample,
+  scalar,
+  scene,
+  schedule,
+  scheduler,
+  scope,
+  score,
+  screen,
+  search,
+  section,
+  seed,
+  segment,
+  sensor,
+  separate,
+  sequence,
+  series,
+  service,
+  setting,
+  sheet,
+  site,
+  size,
+  slot,
+  source,
+  space,
+  speed,
+  stage,
+  start,
+  state,
+  station,
+  step,
+  storage,
+  store,
+  str,
+  stream,
+  strings,
+  student,
+  style,
+  subject,
+  substitution,
+  surface,
+  symbol,
+  table,
+  tag,
+  target,
+  team,
+  temperature,
+  term,
+  text,
+  thread,
+  ticket,
+  timer,
+  token,
+  tool,
+  topic,
+  track,
+  train,
+  transfer,
+  tree,
+  trial,
+  type,
+  typing,
+  unit,
+  update,
+  user,
+  value,
+  vehicle,
+  version,
+  vertex,
+  visitor,
+  voice,
+  volume,
+  waker,
+  watched,
+  weight,
+  width,
+  wire,
+  word,
+  work,
+  worker,
+  world,
+  writer,
+  year,
+  zone
+};
+constexpr own used[] = {
+    account,    action,      address,   agent,    anchor,      archive,     area,         array,
+    attribute,  author,      backend,   ball,     band,        base,        batch,        bin,
+    bit,        block,       board,     body,     book,        bound,       box,          branch,
+    broadcast,  bucket,      buffer,    bus,      button,      cache,       call,         camera,
+    canonical,  car,         card,      cell,     chain,       channel,     character,    chunk,
+    city,       class_of,    client,    closest,  cluster,     code,        color,        column,
+    command,    company,     component, config,   connection,  container,   context,      control,
+    coordinate, copy,        core,      corner,   count,       counter,     course,       cpu,
+    customer,   cycle,       data,      database, date,        day,         deadline,     decision,
+    decode,     degree,      demo,      depth,    description, direction,   distance,     document,
+    driver,     edge,        element,   employee, encode,      engine,      entity,       entry,
+    epoch,      event,       exec,      executor, extract,     face,        factor,       family,
+    fetch,      field,       file,      flag,     flatten,     flow,        folder,       font,
+    format,     frame,       function,  gate,     goal,        gpu,         grid,         guard,
+    hand,       handle,      hash,      head,     header,      height,      here,         host,
+    house,      identity_of, image,     info,     input,       instruction, integers,     interval,
+    is_known,   item,        job,       join,     kernel,      key,         kind,         label,
+    lane,       language,    later,     layer,    leaf,        length,      level,        library,
+    light,      limit,       line,      literal,  location,    lock,        lookup,       loop,
+    machine,    make,        market,    mass,     matches,     matrix,      member,       memory,
+    menu,       merge,       message,   method,   metric,      mix,         mode,         model,
+    moment,     monitor,     month,     motion,   mouse,       movie,       moving,       named,
+    neighbor,   network,     node,      none,     note,        num,         number,       object,
+    offer,      offset,      order,     owner,    package,     page,        panel,        parameter,
+    parser,     part,        partition, path,     pattern,     peer,        pending,      person,
+    phase,      pixel,       place,     plan,     player,      point,       policy,       pool,
+    population, port,        position,  price,    printable,   process,     product,      profile,
+    program,    project,     promise,   property, query,       queue,       range,        rate,
+    ratio,      reader,      record,    region,   registry,    release,     request,      resource,
+    response,   result,      role,      room,     root,        route,       row,          rule,
+    sample,     scalar,      scene,     schedule, scheduler,   scope,       score,        screen,
+    search,     section,     seed,      segment,  sensor,      separate,    sequence,     series,
+    service,    setting,     sheet,     site,     size,        slot,        source,       space,
+    speed,      stage,       start,     state,    station,     step,        storage,      store,
+    str,        stream,      strings,   student,  style,       subject,     substitution, surface,
+    symbol,     table,       tag,       target,   team,        temperature, term,         text,
+    thread,     ticket,      timer,     token,    tool,        topic,       track,        train,
+    transfer,   tree,        trial,     type,     typing,      unit,        update,       user,
+    value,      vehicle,     version,   vertex,   visitor,     voice,       volume,       waker,
+    watched,    weight,      width,     wire,     word,        work,        worker,       world,
+    writer,     year,        zone};

@@ -2,7 +2,7 @@
 // deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied,
 // and how one knows that variables are of one round.
 #pragma once
-#include <deft/execute/replica_rounds.ipp>
+#include <deft/execute/replica_kernels.ipp>
 
 namespace deft::ext {
 
