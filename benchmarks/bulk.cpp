@@ -11,6 +11,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 using bench::far_side;
 using bench::prepared;
 using bench::worker;

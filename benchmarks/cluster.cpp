@@ -9,6 +9,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 using bench::far_side;
 using bench::prepared;

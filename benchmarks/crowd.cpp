@@ -13,6 +13,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// Prints a figure next to the most that it may be.
 void at_most_row(const std::string& work, double n, double most, const char* unit) {

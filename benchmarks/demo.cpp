@@ -48,10 +48,10 @@ double with_servers(const std::string& path, int count) {
   const auto hosts = [&](int n) {
     std::vector<std::string> all;
     for (int i = 0; i < n; ++i) {
-      sockets.push_back(deft::listen_socket("localhost:0"));
-      all.push_back(deft::address_of_socket(sockets.back()));
+      sockets.push_back(deft::ext::listen_socket("localhost:0"));
+      all.push_back(deft::ext::address_of_socket(sockets.back()));
     }
-    return deft::join(all, ",");
+    return deft::ext::join(all, ",");
   };
   const std::string ps = "--ps_hosts=" + hosts(count), workers = "--worker_hosts=" + hosts(2);
   for (int fd : sockets) close(fd);
@@ -59,8 +59,8 @@ double with_servers(const std::string& path, int count) {
   const auto start = [&](const char* job, int n) {
     for (int i = 0; i < n; ++i)
       tasks.push_back(std::make_unique<bench::program>(std::vector<std::string>{
-          path, deft::str("--job_name=", job), deft::str("--task_index=", i), ps, workers,
-          deft::str("--steps=", steps)}));
+          path, deft::ext::str("--job_name=", job), deft::ext::str("--task_index=", i), ps, workers,
+          deft::ext::str("--steps=", steps)}));
   };
   return steps / bench::seconds_of(
                      [&] {

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// A hand-written node: a call through a pointer, with the addresses of its operands.
 struct bare_node {

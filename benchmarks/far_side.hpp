@@ -61,16 +61,16 @@ class certificates {
   certificates() {
     folder_ = (std::filesystem::temp_directory_path() / "deft_bench_XXXXXX").string();
     if (!mkdtemp(folder_.data())) std::abort();
-    const std::string make = deft::str(BENCH_PEERS "/../../scripts/make_certificates ", folder_,
-                                       " 'worker/*' client >", folder_, "/said");
+    const std::string make = deft::ext::str(BENCH_PEERS "/../../scripts/make_certificates ",
+                                            folder_, " 'worker/*' client >", folder_, "/said");
     if (std::system(make.c_str()) != 0) std::abort();
   }
   ~certificates() { std::filesystem::remove_all(folder_); }
   certificates(const certificates&) = delete;
 
   deft::credentials of(const std::string& name) const {
-    return {.certificate = deft::str(folder_, "/", name, ".crt"),
-            .key = deft::str(folder_, "/", name, ".key"),
+    return {.certificate = deft::ext::str(folder_, "/", name, ".crt"),
+            .key = deft::ext::str(folder_, "/", name, ".key"),
             .authority = folder_ + "/authority.crt"};
   }
 
@@ -96,8 +96,8 @@ struct far_side {
   explicit far_side(std::int64_t most) {
     setenv("DEFT_LOCAL_SOCKETS", "1", 1);
     for (const char* transport : {"TCP", "TLS", "local"}) clusters.push_back(start(transport));
-    const int fd = deft::listen_socket("localhost:0");
-    bare = deft::address_of_socket(fd);
+    const int fd = deft::ext::listen_socket("localhost:0");
+    bare = deft::ext::address_of_socket(fd);
     bare_process = children.start([&] { serve_bare(fd, most); });
     close(fd);
   }
@@ -126,7 +126,8 @@ struct far_side {
     std::array<int, 3> sockets;
     std::vector<std::string> addresses;
     for (int& fd : sockets)
-      addresses.push_back(deft::address_of_socket(fd = deft::listen_socket("localhost:0")));
+      addresses.push_back(
+          deft::ext::address_of_socket(fd = deft::ext::listen_socket("localhost:0")));
     const deft::cluster_spec spec{{"worker", addresses}};
     const bool tls = transport == "TLS";
     auto of = [&](const char* name) { return tls ? files.of(name) : deft::credentials{}; };
@@ -144,7 +145,7 @@ struct far_side {
   }
 };
 
-inline std::string worker(int task) { return deft::str("/job:worker/task:", task); }
+inline std::string worker(int task) { return deft::ext::str("/job:worker/task:", task); }
 
 /// Prepares the same step on each session.
 template <class... X>

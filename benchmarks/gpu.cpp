@@ -18,6 +18,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 struct sizes {
   std::int64_t chain, parameters;  // floats

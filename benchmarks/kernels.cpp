@@ -15,6 +15,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 using array = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
 using unaligned = Eigen::Map<Eigen::ArrayXf>;
 using matrix = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;

@@ -12,6 +12,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 std::vector<bench::peer> peers(const std::string& python, int threads) {
   std::vector<bench::peer> all;

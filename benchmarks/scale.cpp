@@ -9,6 +9,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 device_spec task(int i) { return device(str("/job:worker/task:", i)); }
 

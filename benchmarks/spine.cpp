@@ -31,6 +31,7 @@ extern "C" void* aligned_alloc(std::size_t alignment, std::size_t n) {
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// torch's eager add, or the published figure.
 struct torch_add {

@@ -17,6 +17,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 constexpr std::int64_t batch = 100;
 constexpr int batches = 20;

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 std::chrono::microseconds kernel_time{1000};
 

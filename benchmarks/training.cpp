@@ -22,6 +22,7 @@
 namespace {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// A folder of its own, deleted with this object.
 class scratch_folder {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <string>
 
 int main() {
   using namespace deft;
@@ -19,7 +20,7 @@ int main() {
 
   tensor<float> parts[devices];
   for (int i = 0; i < devices; ++i) {
-    auto there = on(device(str("/cpu:", i)));
+    auto there = on(device("/cpu:" + std::to_string(i)));
     auto x = random_uniform(shape<1'000'000>), y = random_uniform(shape<1'000'000>);
     parts[i] = mean(cast<float>(x * x + y * y < 1));  // the part within a quarter of the circle
   }

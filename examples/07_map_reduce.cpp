@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <deft/deft.hpp>
 #include <numeric>
+#include <string>
 
 /// `begin`, `begin` + 1, … as indices.
 template <std::int64_t N>
@@ -30,7 +31,7 @@ int main() {
 
   tensor<float> means[2], sizes[2], mean_of_all;
   auto map = [&](int task, const auto& part) {
-    auto there = on(device(str("/job:worker/task:", task)));
+    auto there = on(device("/job:worker/task:" + std::to_string(task)));
     means[task] = mean(part);
     sizes[task] = cast<float>(size_of(part));
   };

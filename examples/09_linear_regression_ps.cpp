@@ -38,7 +38,7 @@ void run_worker(task& self) {
   auto [slope, offset] = s.session().run(w, b);
   std::printf("w = %.3f, b = %.3f\n", static_cast<double>(slope), static_cast<double>(offset));
   if (!(std::abs(slope - 2) < 0.05f && std::abs(offset - 0.2f) < 0.05f))
-    fail(errc::internal, "expected w = 2, b = 0.2");
+    throw error(errc::internal, "expected w = 2, b = 0.2");
 }
 
 int main(int argc, char** argv) {

@@ -11,11 +11,13 @@
 #include <deft/deft.hpp>
 #include <numeric>
 
+namespace ext = deft::ext;  // what operations are written with
+
 // y = x * sigmoid(x): one body for scalars and packs.
-struct swish_op : deft::op::elementwise<1, deft::typing::floating> {
+struct swish_op : deft::op::elementwise<1, ext::typing::floating> {
   static constexpr std::string_view name = "swish";
 
-  template <deft::num::value V>
+  template <ext::num::value V>
   DEFT_HD V operator()(V x) const {
     return x * deft::op::sigmoid()(x);
   }
@@ -26,9 +28,9 @@ struct swish_op : deft::op::elementwise<1, deft::typing::floating> {
     return dz * (s + n.out() * (1 - s));
   }
 };
-template <deft::expression X>
-auto swish(const X& x, deft::source_place w = deft::here()) {
-  return deft::make<swish_op>(w, x);
+template <ext::expression X>
+auto swish(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<swish_op>(w, x);
 }
 
 // Sums of the elements up to each, from the front or from the back.
@@ -36,17 +38,17 @@ struct running_sum_op {
   static constexpr std::string_view name = "running_sum";
   static constexpr int arity = 1;
   bool reverse = false;
-  static constexpr auto fields = deft::field_list(deft::field{"reverse", &running_sum_op::reverse});
+  static constexpr auto fields = ext::field_list(ext::field{"reverse", &running_sum_op::reverse});
 
-  deft::tensor_type infer(std::span<const deft::tensor_type> in) const {
+  ext::tensor_type infer(std::span<const ext::tensor_type> in) const {
     if (in[0].shape.rank() != 1)
-      deft::fail(deft::errc::invalid_argument, "[running_sum] expects rank 1, and got ", in[0]);
+      ext::fail(deft::errc::invalid_argument, "[running_sum] expects rank 1, and got ", in[0]);
     return in[0];
   }
 
-  static constexpr deft::dtype_set kernel_types = deft::floating_dtypes;
+  static constexpr ext::dtype_set kernel_types = ext::floating_dtypes;
   template <class T>
-  void compute(const deft::kernel_arguments& a) const {
+  void compute(const ext::kernel_arguments& a) const {
     std::span<const T> x = a.in<T>(0);
     std::span<T> y = a.out<T>();
     if (reverse)
@@ -57,13 +59,13 @@ struct running_sum_op {
 
   template <class N>
   static auto grad(const N& n, deft::any_tensor dz) {
-    return deft::make_node(running_sum_op{!n.attr().reverse}, {}, dz);
+    return ext::make_node(running_sum_op{!n.attr().reverse}, {}, dz);
   }
 };
-template <deft::typed_expression X>
-auto running_sum(const X& x, deft::source_place w = deft::here()) {
-  return deft::tensor_of<deft::value_type_of<X>, deft::shape_type_of<X>>(
-      deft::make_node(running_sum_op{}, w, x));
+template <ext::typed_expression X>
+auto running_sum(const X& x, ext::source_place w = ext::here()) {
+  return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
+      ext::make_node(running_sum_op{}, w, x));
 }
 
 int main() {

@@ -11,18 +11,21 @@
 #include <cmath>
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <string>
 
-struct swish_op : deft::op::elementwise<1, deft::typing::floating> {
+namespace ext = deft::ext;  // what operations are written with
+
+struct swish_op : deft::op::elementwise<1, ext::typing::floating> {
   static constexpr std::string_view name = "swish";
 
-  template <deft::num::value V>
+  template <ext::num::value V>
   DEFT_HD V operator()(V x) const {
     return x * deft::op::sigmoid()(x);
   }
 };
-template <deft::expression X>
-auto swish(const X& x, deft::source_place w = deft::here()) {
-  return deft::make<swish_op>(w, x);
+template <ext::expression X>
+auto swish(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<swish_op>(w, x);
 }
 
 /// Whether there is a GPU for which swish was compiled: no simulated one.
@@ -43,8 +46,8 @@ int main() {
   for (int i = 0; i < 1'000'000; ++i) rows.data()[i] = static_cast<float>(i % 1999) / 500 - 2;
   for (int i = gpu ? 0 : 1; i < 2; ++i) {
     auto there = on(device(i == 0 ? "/gpu:0" : "/cpu:0"));
-    variable<float, 1000, 1000> x(str("x", i), rows);
-    variable<float, 1000> b(str("b", i), ones());
+    variable<float, 1000, 1000> x("x" + std::to_string(i), rows);
+    variable<float, 1000> b("b" + std::to_string(i), ones());
     tensor<float, 1000, 1000> y = swish(x * 2 + b) - relu(b);
     s.run(initialize_all());
     values[i] = s.run(y);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <string>
 
 namespace {
 
@@ -36,14 +37,14 @@ void train(std::size_t towers, const session_options& options) {
   std::vector<std::vector<gradient_of_variable>> gradients;
   std::string where;
   for (std::size_t t = 0; t < towers; ++t) {
-    auto on_its_gpu = on(device(str("/gpu:", t)));
+    auto on_its_gpu = on(device("/gpu:" + std::to_string(t)));
     auto x = random_normal(shape<128, 64>, 0, 1);
     auto label = argmax(matmul(x, teacher), axis<1>);
     any_tensor of_tower = deft::mean(softmax_cross_entropy(matmul(x, w) + b, label));
     gradients.push_back(optimizer.compute_gradients(of_tower));
     const float part = 1 / static_cast<float>(towers);
     loss = t == 0 ? of_tower * part : loss + of_tower * part;
-    where += str(t ? ", " : "", "/gpu:", t);
+    where += (t ? ", /gpu:" : "/gpu:") + std::to_string(t);
   }
 
   session s(options);

@@ -11,6 +11,7 @@
 // prints: w is 2\.00 -3\.00 0\.50 on each of 4 GPUs
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <string>
 
 using namespace deft;
 
@@ -21,7 +22,7 @@ struct tower {
   variable<float, 3, 1> w;
   tensor<float, 3, 1> gradient;
 
-  explicit tower(int number) : w(str("w", number), zeros()) {
+  explicit tower(int number) : w("w" + std::to_string(number), zeros()) {
     auto x = random_normal(shape<64, 3>, 0, 1);
     auto y = matmul(x, constant({{2.f}, {-3.f}, {0.5f}}));
     auto loss = mean(square(matmul(x, w) - y));
@@ -36,7 +37,7 @@ int main() {
   std::vector<tower> towers;
   std::vector<tensor<float, 3, 1>> gradients;
   for (int i = 0; i < gpus; ++i) {
-    auto there = on(device(str("/gpu:", i)));
+    auto there = on(device("/gpu:" + std::to_string(i)));
     towers.emplace_back(i);
     gradients.push_back(towers.back().gradient);
   }

@@ -18,7 +18,8 @@ inline std::tuple<deft::ndarray<float, 784>, std::int32_t> image_and_label(
     const deft::example_view& e) {
   const std::string_view pixels = e.one_bytes("image_raw");
   if (pixels.size() != 784)
-    deft::fail(deft::errc::data_loss, "an image of ", pixels.size(), " bytes");
+    throw deft::error(deft::errc::data_loss,
+                      "an image of " + std::to_string(pixels.size()) + " bytes");
   deft::ndarray<float, 784> image;
   float* to = image.data();
   for (char c : pixels) *to++ = static_cast<float>(static_cast<unsigned char>(c)) / 255;
@@ -31,7 +32,7 @@ inline std::vector<std::string> write_records(const deft::mnist_dataset& digits,
   std::filesystem::create_directories(folder);
   std::vector<std::string> files;
   for (int i = 0; i < 4; ++i) {
-    files.push_back(folder / deft::str("train-", i, ".tfrecord"));
+    files.push_back(folder / ("train-" + std::to_string(i) + ".tfrecord"));
     deft::record_writer writer(files.back());
     for (auto& [image, label] : digits.shard(4, i)) writer.write(encode(image, label()));
     writer.close();

@@ -59,7 +59,7 @@ class certificate_authority {
 
   static std::string new_name() {
     static int made = 0;
-    return deft::str("authority ", ++made);
+    return deft::ext::str("authority ", ++made);
   }
   static key_pointer new_key() { return key_pointer(EVP_EC_gen("P-256")); }
   template <class F>
@@ -95,7 +95,7 @@ class certificate_authority {
     extend(made.get(), NID_basic_constraints, own ? "critical,CA:TRUE" : "critical,CA:FALSE");
     uses uris;
     for (const auto& use : for_what) uris.push_back("URI:" + use);
-    if (!uris.empty()) extend(made.get(), NID_subject_alt_name, deft::join(uris, ","));
+    if (!uris.empty()) extend(made.get(), NID_subject_alt_name, deft::ext::join(uris, ","));
     REQUIRE(X509_sign(made.get(), own ? key : key_.get(), EVP_sha256()) > 0);
     return made;
   }

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
   if (testing::on_cuda()) {
     unsetenv("DEFT_SIMULATED_GPUS");
-    if (deft::gpu::cuda::make_devices(deft::parse_device("/job:localhost/task:0")).empty()) {
+    if (deft::ext::gpu::cuda::make_devices(deft::parse_device("/job:localhost/task:0")).empty()) {
       std::puts("skipped: CUDA shows no GPU here, or deft was built without CUDA");
       return 77;
     }

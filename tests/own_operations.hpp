@@ -4,18 +4,18 @@
 #include <deft/expr.hpp>
 #include <memory>
 
-namespace deft {
+namespace deft::ext {
 class kernel;
 }
 
 namespace testing {
 
-struct swish : deft::op::elementwise<1, deft::typing::floating> {
+struct swish : deft::op::elementwise<1, deft::ext::typing::floating> {
   static constexpr std::string_view name = "test_swish";
 
-  template <deft::num::value V>
+  template <deft::ext::num::value V>
   DEFT_HD V operator()(V x) const {
-    return V(0.5) * x * (1 + deft::num::tanh(V(0.5) * x));
+    return V(0.5) * x * (1 + deft::ext::num::tanh(V(0.5) * x));
   }
 
   template <class N>
@@ -26,26 +26,26 @@ struct swish : deft::op::elementwise<1, deft::typing::floating> {
   }
 };
 /// x * sigmoid(x) of each element.
-template <deft::expression X>
-auto make_swish(const X& x, deft::source_place w = deft::here()) {
-  return deft::make<swish>(w, x);
+template <deft::ext::expression X>
+auto make_swish(const X& x, deft::ext::source_place w = deft::ext::here()) {
+  return deft::ext::make<swish>(w, x);
 }
 
 /// z = a, but c times b where a is negative: three operands, and a gradient that uses itself.
 struct leak : deft::op::elementwise<3> {
   static constexpr std::string_view name = "test_leak";
 
-  template <deft::num::value V>
+  template <deft::ext::num::value V>
   DEFT_HD V operator()(V a, V b, V c) const {
-    return deft::num::maximum(a, V(0)) + b * c * deft::num::minimum(a, V(0));
+    return deft::ext::num::maximum(a, V(0)) + b * c * deft::ext::num::minimum(a, V(0));
   }
 
   template <class N>
   static auto grad(const N& n, deft::any_tensor dz);
 };
 template <class A, class B, class C>
-auto make_leak(const A& a, const B& b, const C& c, deft::source_place w = deft::here()) {
-  return deft::make<leak>(w, a, b, c);
+auto make_leak(const A& a, const B& b, const C& c, deft::ext::source_place w = deft::ext::here()) {
+  return deft::ext::make<leak>(w, a, b, c);
 }
 template <class N>
 auto leak::grad(const N& n, deft::any_tensor dz) {
@@ -59,17 +59,18 @@ auto leak::grad(const N& n, deft::any_tensor dz) {
 struct running_sum {
   static constexpr std::string_view name = "test_running_sum";
   static constexpr int arity = 1;
-  static constexpr deft::dtype_set kernel_types = deft::numeric_dtypes;
+  static constexpr deft::ext::dtype_set kernel_types = deft::ext::numeric_dtypes;
   bool reverse = false;
-  static constexpr auto fields = deft::field_list(deft::field{"reverse", &running_sum::reverse});
+  static constexpr auto fields =
+      deft::ext::field_list(deft::ext::field{"reverse", &running_sum::reverse});
 
-  deft::tensor_type infer(std::span<const deft::tensor_type> in) const {
+  deft::ext::tensor_type infer(std::span<const deft::ext::tensor_type> in) const {
     if (in[0].shape.rank() == 0)
-      deft::fail(deft::errc::invalid_argument, "[", name, "] expects a last axis");
+      deft::ext::fail(deft::errc::invalid_argument, "[", name, "] expects a last axis");
     return in[0];
   }
   template <class T>
-  void compute(const deft::kernel_arguments& a) const {
+  void compute(const deft::ext::kernel_arguments& a) const {
     auto x = a.in<T>(0);
     auto y = a.out<T>();
     const auto n = static_cast<std::size_t>(a.in_type(0).shape.back());
@@ -83,14 +84,15 @@ struct running_sum {
   }
   template <class N>
   static auto grad(const N& n, deft::any_tensor dz) {
-    return deft::make_node(running_sum{!n.attr().reverse}, {}, dz);
+    return deft::ext::make_node(running_sum{!n.attr().reverse}, {}, dz);
   }
 };
-template <deft::expression X>
-auto make_running_sum(const X& x, bool reverse = false, deft::source_place w = deft::here()) {
-  deft::any_tensor y = deft::make_node(running_sum{reverse}, w, x);
-  if constexpr (deft::typed_expression<X>)
-    return deft::tensor_of<deft::value_type_of<X>, deft::shape_type_of<X>>(y);
+template <deft::ext::expression X>
+auto make_running_sum(const X& x, bool reverse = false,
+                      deft::ext::source_place w = deft::ext::here()) {
+  deft::any_tensor y = deft::ext::make_node(running_sum{reverse}, w, x);
+  if constexpr (deft::ext::typed_expression<X>)
+    return deft::ext::tensor_of<deft::ext::value_type_of<X>, deft::ext::shape_type_of<X>>(y);
   else
     return y;
 }
@@ -99,15 +101,16 @@ auto make_running_sum(const X& x, bool reverse = false, deft::source_place w = d
 struct halve {
   static constexpr std::string_view name = "test_halve";
   static constexpr int arity = 1;
-  static constexpr deft::dtype_set kernel_types{deft::dtype::float32};
+  static constexpr deft::ext::dtype_set kernel_types{deft::dtype::float32};
 
-  deft::tensor_type infer(std::span<const deft::tensor_type> in) const { return in[0]; }
-  static std::unique_ptr<deft::kernel> make_kernel(const deft::node_def& n,
-                                                   std::span<const deft::tensor_type> in);
+  deft::ext::tensor_type infer(std::span<const deft::ext::tensor_type> in) const { return in[0]; }
+  static std::unique_ptr<deft::ext::kernel> make_kernel(const deft::ext::node_def& n,
+                                                        std::span<const deft::ext::tensor_type> in);
 };
 template <class X>
-auto make_halve(const X& x, deft::source_place w = deft::here()) {
-  return deft::tensor_of<float, deft::shape_type_of<X>>(deft::make_node(halve{}, w, x));
+auto make_halve(const X& x, deft::ext::source_place w = deft::ext::here()) {
+  return deft::ext::tensor_of<float, deft::ext::shape_type_of<X>>(
+      deft::ext::make_node(halve{}, w, x));
 }
 
 }  // namespace testing

@@ -10,8 +10,8 @@ namespace testing {
 /// A port of this machine that refuses callers until the test listens there. No other process is
 /// given it meanwhile.
 struct reserved_address {
-  deft::file_descriptor socket{deft::reserve_address("localhost:0")};
-  std::string text = deft::address_of_socket(socket.get());
+  deft::ext::file_descriptor socket{deft::ext::reserve_address("localhost:0")};
+  std::string text = deft::ext::address_of_socket(socket.get());
 };
 
 }  // namespace testing

@@ -14,7 +14,7 @@ std::string error_of(F&& f) {
   try {
     f();
   } catch (const deft::error& e) {
-    return deft::str(e.code(), ": ", e.what());
+    return deft::ext::str(e.code(), ": ", e.what());
   }
   return {};
 }

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
+#include <string>
 
 #include "../mnist_records.hpp"
 #include "model.hpp"
@@ -32,7 +33,7 @@ std::vector<std::string> devices_of(task& self) {
   for (std::string name; std::getline(given, name, ',');) names.push_back(name);
   if (!names.empty()) return names;
   for (const auto& d : session(self).devices())
-    if (d.name->type == "gpu") names.push_back(str("/gpu:", names.size()));
+    if (d.name->type == "gpu") names.push_back("/gpu:" + std::to_string(names.size()));
   return names.empty() ? std::vector<std::string>{"/cpu:0", "/cpu:0"} : names;
 }
 
@@ -52,7 +53,7 @@ void train(task& self, const std::filesystem::path& to) {
   std::vector<std::vector<gradient_of_variable>> gradients;
   any_tensor loss;  // of the first tower
   for (std::int64_t i = 0; i < towers; ++i) {
-    const std::string tower = str("tower_", i);
+    const std::string tower = "tower_" + std::to_string(i);
     auto scope = name_scope(tower);
     auto there = on(device(devices[static_cast<std::size_t>(i)]));
     const any_tensor of_tower = shared.loss(slice(x, {i * batch, 0}, {batch, 784}),
@@ -76,7 +77,9 @@ void train(task& self, const std::filesystem::path& to) {
                              .hooks = {stop_at_step(steps), stop_on_nan(loss),
                                        save_summaries(to / "summaries", summaries)},
                              .checkpoint_steps = 1000});
-  std::printf("%lld towers: %s\n", static_cast<long long>(towers), join(devices, ", ").c_str());
+  std::printf("%zu towers:", devices.size());
+  for (const auto& name : devices) std::printf(" %s", name.c_str());
+  std::printf("\n");
   const auto files = write_records(mnist(self.data_dir()), to / "records");
   using clock = std::chrono::steady_clock;
   auto begin = clock::now();

@@ -148,7 +148,7 @@ def written_text(operation, alone=True):
             return storage.cast(gdb.lookup_type(type).pointer()).dereference()
 
         if index == 0:
-            node = held("deft::output")["node"]["node_"].dereference()
+            node = held("deft::ext::output")["node"]["node_"].dereference()
             operands.append(name_of(node) or text_of(node["def"]["name"]))
         elif index == 1:
             literal = held("deft::detail::written_operation::literal")
@@ -274,13 +274,13 @@ def register():
     for name, pattern, printer in (
         ("tensor", r"^deft::(tensor|variable|placeholder)<.*>$", TensorPrinter),
         ("any_tensor", r"^deft::any_(tensor|variable)$", TensorPrinter),
-        ("operation", r"^deft::(operation|assigned<.*>)$", OperationPrinter),
-        ("expression", r"^deft::call<.*>$", ExpressionPrinter),
+        ("operation", r"^deft::(operation|ext::assigned<.*>)$", OperationPrinter),
+        ("expression", r"^deft::ext::call<.*>$", ExpressionPrinter),
         ("ndarray", r"^deft::ndarray<.*>$", NdarrayPrinter),
         ("any_array", r"^deft::any_array$", ArrayPrinter),
         ("dims", r"^deft::dims$", DimsPrinter),
         ("dtype", r"^deft::dtype$", DtypePrinter),
-        ("placement", r"^deft::placement$", PlacementPrinter),
+        ("placement", r"^deft::ext::placement$", PlacementPrinter),
         ("error", r"^deft::error$", ErrorPrinter),
     ):
         printers.add_printer(name, pattern, printer)

@@ -54,7 +54,7 @@ elseif(head MATCHES "^// build error: (.+)$")
   endif()
 
   if(got)
-    string(REGEX REPLACE "deft::|op::|detail::|std::|__cxx11::| " "" printed "${printed}")
+    string(REGEX REPLACE "deft::|ext::|op::|detail::|std::|__cxx11::| " "" printed "${printed}")
     string(REGEX REPLACE "(long|short|unsigned)int" "\\1" printed "${printed}")
     string(FIND "${printed}" "${got}" at)
     if(at EQUAL -1)

@@ -1,4 +1,4 @@
 // build error: \[num\] a body computes with deft's value types, not with a bare number
 // several errors
 #include <deft/expr.hpp>
-auto y = deft::num::exp(1.f);
+auto y = deft::ext::num::exp(1.f);

@@ -3,7 +3,7 @@
 #include <deft/expr.hpp>
 
 namespace {
-struct softsign : deft::op::elementwise<1, deft::typing::floating> {
+struct softsign : deft::op::elementwise<1, deft::ext::typing::floating> {
   static constexpr std::string_view name = "softsign";
 
   template <class V>
@@ -15,5 +15,5 @@ struct softsign : deft::op::elementwise<1, deft::typing::floating> {
 
 int main() {
   deft::placeholder<int, 3> x("x");
-  deft::make<softsign>(deft::here(), x);
+  deft::ext::make<softsign>(deft::ext::here(), x);
 }

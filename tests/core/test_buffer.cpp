@@ -8,6 +8,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 constexpr std::size_t huge_page = std::size_t{2} << 20;

@@ -7,6 +7,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("checksums are those of RFC 3720, appendix B.4") {
   CHECK(crc32c({}) == 0);

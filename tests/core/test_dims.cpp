@@ -7,6 +7,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 constexpr std::optional<dims> together(const dims& a, const dims& b) {

@@ -4,6 +4,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("an error is one sentence with node, source location and device, as far as known") {
   std::string text = "[matmul] inner extents differ: (100,784) x (785,10)";

@@ -5,6 +5,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("an exception of any type becomes an error that can be stored") {
   CHECK(failure_of([] {}) == nullptr);

@@ -15,6 +15,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::names_in;
 using testing::temporary_folder;
@@ -90,6 +91,29 @@ TEST_CASE("files are used below the roots alone, and no link is followed there")
           read_file(file_roots(), folder / "in/b", 10);
         }).ends_with("it was started without --file_root"));
   CHECK(error_of([] { file_roots({"/no/such/directory"}); }).starts_with("not_found: "));
+}
+
+TEST_CASE("which links are followed does not depend on the order of the roots") {
+  namespace fs = std::filesystem;
+  const temporary_folder folder;
+  const std::string data = folder / "data", models = folder / "models";
+  fs::create_directories(fs::path(data));
+  fs::create_directories(fs::path(models) / "m");
+  fs::create_directory_symlink(models + "/m", data + "/m");
+  write_file(file_roots::anywhere(), models + "/m/a", "text");
+  const std::string path = data + "/m/a";
+  // A link below a root is refused, even if it leads below another one.
+  for (const auto& roots : {file_roots({data, models}), file_roots({models, data})}) {
+    CHECK(error_of([&] { read_file(roots, path, 10); }).starts_with("permission_denied: "));
+    CHECK(read_file(roots, models + "/m/a", 10) == "text");
+  }
+  // Unless that link was given as a root.
+  for (const auto& roots : {file_roots({data, data + "/m"}), file_roots({data + "/m", data}),
+                            file_roots({"/", data + "/m"})})
+    CHECK(read_file(roots, path, 10) == "text");
+  CHECK(error_of([&] {
+          read_file(file_roots({"/", models}), path, 10);
+        }).starts_with("permission_denied: "));
 }
 
 TEST_CASE("a disk without room is resource_exhausted, and the older file remains") {

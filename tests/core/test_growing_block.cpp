@@ -8,6 +8,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 constexpr std::size_t mb = std::size_t{1} << 20;

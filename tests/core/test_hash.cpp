@@ -8,6 +8,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("hashes are the same on every platform") {
   // Computed in Python from the published formulas.

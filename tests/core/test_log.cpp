@@ -5,6 +5,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

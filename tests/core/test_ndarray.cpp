@@ -143,6 +143,9 @@ TEST_CASE("array() shares the elements, and moves them out of a temporary") {
   any_array taken = std::move(a).array();
   CHECK(taken.raw() == shared.raw());
   CHECK(taken.shape() == dims{2});
+  ndarray<float, dyn> b{1, 2};
+  const any_array gone = std::move(b).array();
+  CHECK(b.extent(0) == 0);
 }
 
 TEST_CASE("an array that was written to and is shared is not written to again") {

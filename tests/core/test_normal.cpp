@@ -6,6 +6,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using lane = num::lane<double>;
 
 TEST_CASE("numbers are split into a power of two and a mantissa") {

@@ -6,6 +6,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using num::lane;
 
 namespace {

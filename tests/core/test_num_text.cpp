@@ -4,6 +4,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using num::text;
 
 TEST_CASE("computing with text yields source text") {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("Philox gives the known answers of Random123") {
   using counter = std::array<std::uint32_t, 4>;

@@ -6,6 +6,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 source_place caller(source_place w = here()) { return w; }

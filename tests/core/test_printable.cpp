@@ -4,6 +4,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("text from a peer is escaped where a terminal would not just show it") {
   struct {

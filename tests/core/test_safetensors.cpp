@@ -11,6 +11,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::temporary_folder;
 

@@ -7,6 +7,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("str joins text, numbers, booleans and types with to_string") {
   CHECK(str() == "");

@@ -12,7 +12,7 @@ namespace {
 /// Op's body on lanes of T, for what the operation accepts.
 template <class Op, class T>
 __device__ void apply_body(const T* in, T*& out) {
-  using V = deft::num::lane<T>;
+  using V = deft::ext::num::lane<T>;
   const V x = in[0], y = in[1];
   if constexpr (std::is_same_v<Op, deft::op::cast>) {
     *out++ = static_cast<T>(deft::op::cast_to<float>()(x).v);
@@ -22,13 +22,13 @@ __device__ void apply_body(const T* in, T*& out) {
     *out++ = static_cast<T>(deft::op::cast_to<std::uint8_t>()(x).v);
     *out++ = static_cast<T>(deft::op::cast_to<bool>()(x).v);
   } else if constexpr (requires { Op::typing_rule; }) {
-    if constexpr (deft::accepts(Op::typing_rule, deft::dtype_of<T>)) {
+    if constexpr (deft::ext::accepts(Op::typing_rule, deft::dtype_of<T>)) {
       if constexpr (Op::arity == 1)
         *out++ = static_cast<T>(Op()(x).v);
       else if constexpr (Op::arity == 2)
         *out++ = static_cast<T>(Op()(x, y).v);
       else
-        *out++ = static_cast<T>(Op()(deft::num::lane<bool>(in[2]), x, y).v);
+        *out++ = static_cast<T>(Op()(deft::ext::num::lane<bool>(in[2]), x, y).v);
     }
   }
 }

@@ -25,8 +25,8 @@ bool has_context(void* driver, int number) {
   return get && state && get(&device, number) == 0 && state(device, &flags, &active) == 0 && active;
 }
 
-std::vector<std::unique_ptr<deft::device_runtime>> devices_of_cuda() {
-  return deft::gpu::cuda::make_devices(deft::parse_device("/job:test/task:0"));
+std::vector<std::unique_ptr<deft::ext::device_runtime>> devices_of_cuda() {
+  return deft::ext::gpu::cuda::make_devices(deft::parse_device("/job:test/task:0"));
 }
 /// How many there are for a process that starts with that CUDA_VISIBLE_DEVICES. Before this process
 /// itself has looked.
@@ -57,8 +57,8 @@ void compute_on_processor() {
 int main() {
   const std::size_t without = count_of(""), first = count_of("0");
   const auto devices = devices_of_cuda();
-  std::printf("%zu tables of kernels\n", deft::gpu::cuda::kernel_tables().size());
-  if (deft::gpu::cuda::kernel_tables().empty()) return 1;
+  std::printf("%zu tables of kernels\n", deft::ext::gpu::cuda::kernel_tables().size());
+  if (deft::ext::gpu::cuda::kernel_tables().empty()) return 1;
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   int faults = 0;
   if (without != 0 || first != std::min<std::size_t>(1, devices.size())) {

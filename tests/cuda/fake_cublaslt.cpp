@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-using namespace deft::gpu::cuda;
+using namespace deft::ext::gpu::cuda;
 
 namespace {
 

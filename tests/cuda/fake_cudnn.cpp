@@ -6,7 +6,7 @@
 #include <cstring>
 #include <mutex>
 
-using namespace deft::gpu::cuda;
+using namespace deft::ext::gpu::cuda;
 
 namespace {
 

@@ -21,7 +21,7 @@ struct cudnn_state {
   int no_handle = 0;                 ///< what a call for a handle answers; 0: it gets one
   int no_algorithm = 0;              ///< what a question for algorithms answers; 0: those below
   int no_convolution = 0;            ///< what convolutions answer
-  std::vector<deft::gpu::cuda::cudnn::recommendation> algorithms;
+  std::vector<deft::ext::gpu::cuda::cudnn::recommendation> algorithms;
   std::vector<std::string> faults;  ///< mistakes of the caller
 };
 

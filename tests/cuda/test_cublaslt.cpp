@@ -19,6 +19,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 // What deft declares of the library is what its header does.

@@ -16,6 +16,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 namespace cn = gpu::cuda::cudnn;
 

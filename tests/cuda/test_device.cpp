@@ -12,6 +12,7 @@
 #include "fake_runtime.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

@@ -64,7 +64,7 @@ T __ldcg(const T* p) {
 
 #include "testing.hpp"
 
-using namespace deft::gpu;
+using namespace deft::ext::gpu;
 
 namespace {
 
@@ -278,8 +278,8 @@ void compare(std::int64_t rows, std::int64_t n, bool columns) {
 
 }  // namespace
 
-void deft::gpu::cuda::stream::start(const void* kernel, std::int64_t blocks, unsigned threads,
-                                    void** arguments, std::span<const int>) {
+void deft::ext::gpu::cuda::stream::start(const void* kernel, std::int64_t blocks, unsigned threads,
+                                         void** arguments, std::span<const int>) {
   const auto& call = kernels().at(kernel);
   launches_of_columns += static_cast<int>(std::count(of_columns.begin(), of_columns.end(), kernel));
   launches_that_hold += static_cast<int>(std::count(that_hold.begin(), that_hold.end(), kernel));

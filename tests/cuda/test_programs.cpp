@@ -24,6 +24,7 @@
 #include "execute/gpu/host_programs.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {
@@ -105,7 +106,7 @@ struct gpu_node {
   }
 
  private:
-  struct faulty final : deft::kernel {
+  struct faulty final : deft::ext::kernel {
     void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
     void run(const kernel_call& c) override {
       auto& s = *static_cast<gpu::cuda::stream*>(c.stream);

@@ -3,6 +3,7 @@
 
 std::vector<float> train() {
   using namespace deft;
+  using namespace deft::ext;
   graph own;
   graph_scope in = as_default(own);
   set_seed(1);

@@ -13,6 +13,7 @@
 #include "../testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using numbers = std::vector<int>;
 
 namespace {

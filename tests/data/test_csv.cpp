@@ -11,6 +11,7 @@
 #include "temporary_folder.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "../testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("drawn digits depend on seed and index only") {
   digit_set a = draw_digits(50, 9), b = draw_digits(20, 9, 30), c = draw_digits(50, 10);

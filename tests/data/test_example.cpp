@@ -4,6 +4,7 @@
 #include "../testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 TEST_CASE("features are read back as they were set") {

@@ -16,6 +16,7 @@
 #include "temporary_folder.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::read_bytes;
 using testing::write_bytes;
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("kernel sets with the same entries have the same hash, in whatever order they came") {
   const dtype_set floats{dtype::float32, dtype::float64}, one{dtype::float32},

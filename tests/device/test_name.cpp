@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 using namespace deft;
+using namespace deft::ext;
 
 static std::string canonical(std::string_view text) { return to_string(parse_device(text)); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("a placement is a value: anywhere, or a name") {
   const placement anywhere, gpu = intern(parse_device("/gpu:0")),

@@ -9,6 +9,7 @@
 #include <thread>
 
 using namespace deft;
+using namespace deft::ext;
 
 static std::string placed(std::string_view op = "add", std::string_view name = "add") {
   placement d = resolve_device(current_scope(), {op, name, dtype::float32});

@@ -10,6 +10,7 @@
 #include "train/training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::own_graph;
 
 namespace {

@@ -9,6 +9,7 @@
 #include "train/training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 using testing::outcome_of;
 using testing::own_graph;

@@ -46,3 +46,22 @@ TEST_CASE_FIXTURE(own_graph, "a fed tensor stands for its value, and what made i
   placeholder<float> x("x");
   CHECK(outcome_of([&] { s.run(v, x = 1.f); }).code == errc::invalid_argument);
 }
+
+TEST_CASE_FIXTURE(own_graph, "sizes that a run computes, and activations") {
+  placeholder<float, dyn, 4> x("x");
+  placeholder<std::int64_t> n("n"), i("i");
+  auto z = constant({{0.f, 1.f, 0.f, 1.f}});
+  any_tensor t = x;
+  tensor<float, dyn, 4> checked(t);
+  session s;
+  const ndarray<float, dyn, 4> value{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}};
+  CHECK(s.run(arange(n), n = 3) == ndarray<std::int64_t, dyn>{0, 1, 2});
+  CHECK(s.run(arange(0, 10, 3)) == ndarray<std::int64_t, dyn>{0, 3, 6, 9});
+  CHECK(s.run(zeros(shape<3>)) == ndarray<float, 3>{0, 0, 0});
+  CHECK(s.run(fill(shape<dyn>, {n}, 7.f), n = 2) == ndarray<float, dyn>{7, 7});
+  CHECK(s.run(slice(x, {i, 0}, shape<2, 4>), x = value, i = 1) ==
+        ndarray<float, 2, 4>{{5, 6, 7, 8}, {9, 10, 11, 12}});
+  CHECK(s.run(checked, x = value) == value);
+  s.run(zeros_like(x), ones_like(x), random_normal_like(x), softmax(x, axis<0>), log_softmax(x),
+        softplus(log1p(erf(x))), silu(x), gelu(x), sigmoid_cross_entropy(x, z), x = value);
+}

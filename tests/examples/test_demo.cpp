@@ -5,6 +5,7 @@
 #include "session/processes.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::child_job;
 
 namespace {

@@ -17,7 +17,7 @@ using deft::dtype;
 /// Extreme values first, then numbers of every size; they depend on `seed` alone.
 template <class T>
 std::vector<T> values(std::int64_t n, std::uint64_t seed = 1) {
-  deft::philox_stream random(seed);
+  deft::ext::philox_stream random(seed);
   std::vector<T> v;
   using limits = std::numeric_limits<T>;
   if constexpr (std::is_same_v<T, bool>)
@@ -65,7 +65,7 @@ any_array filled(const dims& shape, const std::vector<T>& from) {
 /// Random elements of moderate size, without extremes.
 template <class T>
 any_array moderate(const dims& shape, std::uint64_t seed = 1) {
-  deft::philox_stream random(seed);
+  deft::ext::philox_stream random(seed);
   any_array a(deft::dtype_of<T>, shape);
   for (std::int64_t i = 0; i < a.elements(); ++i)
     a.mutable_data<T>()[i] = std::is_floating_point_v<T>
@@ -97,11 +97,11 @@ bool close(T a, T b, double ulps, double least = 0) {
 inline std::string difference(const any_array& a, const any_array& b, double ulps = 0,
                               double least = 0) {
   if (a.type() != b.type() || !(a.shape() == b.shape()))
-    return deft::str(a.type(), a.shape(), " and ", b.type(), b.shape());
-  return deft::visit_dtype(a.type(), [&]<class T>() {
+    return deft::ext::str(a.type(), a.shape(), " and ", b.type(), b.shape());
+  return deft::ext::visit_dtype(a.type(), [&]<class T>() {
     for (std::int64_t i = 0; i < a.elements(); ++i) {
       const T x = a.data<T>()[i], y = b.data<T>()[i];
-      if (!close(x, y, ulps, least)) return deft::str("at ", i, ": ", x, " and ", y);
+      if (!close(x, y, ulps, least)) return deft::ext::str("at ", i, ": ", x, " and ", y);
     }
     return std::string();
   });
@@ -116,11 +116,11 @@ inline bool identical(const any_array& a, const any_array& b) {
 /// "" if all bits are the same, except those of NaN.
 inline std::string other_bits(const any_array& a, const any_array& b) {
   if (a.type() != b.type() || !(a.shape() == b.shape())) return "another shape";
-  return deft::visit_dtype(a.type(), [&]<class T>() {
+  return deft::ext::visit_dtype(a.type(), [&]<class T>() {
     for (std::int64_t i = 0; i < a.elements(); ++i) {
       const T x = a.data<T>()[i], y = b.data<T>()[i];
       if (!(x != x && y != y) && std::memcmp(&x, &y, sizeof x) != 0)
-        return deft::str("at ", i, ": ", x, " and ", y);
+        return deft::ext::str("at ", i, ": ", x, " and ", y);
     }
     return std::string();
   });

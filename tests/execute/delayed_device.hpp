@@ -12,29 +12,29 @@
 
 namespace testing {
 
-using deft::gpu::simulated::simulated_gpus;
+using deft::ext::gpu::simulated::simulated_gpus;
 
 /// Blocks are freed and reused in the order of the stream, as in a GPU's allocator.
-class delayed_memory final : public deft::memory {
+class delayed_memory final : public deft::ext::memory {
  public:
   ~delayed_memory() override {
     for (auto* b : free_) source().release(b);
   }
-  deft::block* allocate(std::size_t bytes) override {
+  deft::ext::block* allocate(std::size_t bytes) override {
     std::lock_guard lock(guard_);
     for (std::size_t i = free_.size(); i-- > 0;)
       if (free_[i]->capacity >= bytes && free_[i]->capacity <= 2 * bytes + 256) {
-        deft::block* b = free_[i];
+        deft::ext::block* b = free_[i];
         free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
         b->references = 1;
         return b;
       }
     ++simulated_gpus().allocations;
-    deft::block* b = source().allocate(bytes);
+    deft::ext::block* b = source().allocate(bytes);
     b->home = this;
     return b;
   }
-  void release(deft::block* b) noexcept override {
+  void release(deft::ext::block* b) noexcept override {
     std::lock_guard lock(guard_);
     free_.push_back(b);
   }
@@ -46,11 +46,11 @@ class delayed_memory final : public deft::memory {
     return m;
   }
   std::mutex guard_;
-  std::vector<deft::block*> free_;
+  std::vector<deft::ext::block*> free_;
 };
 
 /// The first error of a frame's run.
-class delayed_step final : public deft::device_step {
+class delayed_step final : public deft::ext::device_step {
  public:
   struct word {
     std::mutex guard;
@@ -79,22 +79,22 @@ class delayed_device final : public hidden_device {
   delayed_device(const deft::device_name& task, int number) : hidden_device(task, "slow", number) {}
 
   bool asynchronous() const override { return true; }
-  deft::memory& space() override { return memory_; }
-  deft::arena_pool& arenas() override { return arenas_; }
+  deft::ext::memory& space() override { return memory_; }
+  deft::ext::arena_pool& arenas() override { return arenas_; }
 
-  deft::event_ptr copy_in(void* to, const void* from, std::size_t bytes,
-                          deft::buffer keep) override {
+  deft::ext::event_ptr copy_in(void* to, const void* from, std::size_t bytes,
+                               deft::ext::buffer keep) override {
     ++simulated_gpus().copies_in;
     return copy(in_, null_memory::hidden(to), from, bytes, std::move(keep));
   }
-  deft::event_ptr copy_out(void* to, const void* from, std::size_t bytes,
-                           deft::buffer keep) override {
+  deft::ext::event_ptr copy_out(void* to, const void* from, std::size_t bytes,
+                                deft::ext::buffer keep) override {
     ++simulated_gpus().copies_out;
     return copy(out_, to, null_memory::hidden(from), bytes, std::move(keep));
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    deft::buffer keep, std::span<const deft::event_ptr> after,
-                    deft::event_ptr& done) override {
+                    deft::ext::buffer keep, std::span<const deft::ext::event_ptr> after,
+                    deft::ext::event_ptr& done) override {
     if (source.info().name->type != info().name->type) return false;
     for (const auto& e : after)
       if (e && !e->done()) in_.push([e] { static_cast<event&>(*e).wait(); });
@@ -102,16 +102,16 @@ class delayed_device final : public hidden_device {
     return true;
   }
   void copy_within(void* to, const void* from, std::size_t bytes,
-                   deft::device_step* step) override {
+                   deft::ext::device_step* step) override {
     compute_.push([=, word = step ? static_cast<delayed_step*>(step)->current() : nullptr] {
       if (delayed_step::failed(word)) return;
       std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
     });
   }
-  std::unique_ptr<deft::device_step> make_step() override {
+  std::unique_ptr<deft::ext::device_step> make_step() override {
     return std::make_unique<delayed_step>();
   }
-  void launch(const deft::launch_request& r, deft::device_step* step) override {
+  void launch(const deft::ext::launch_request& r, deft::ext::device_step* step) override {
     ++simulated_gpus().launches;
     auto word = static_cast<delayed_step*>(step)->current();
     std::vector<const void*> in(r.call.in, r.call.in + r.ins);
@@ -130,17 +130,18 @@ class delayed_device final : public hidden_device {
       }
     });
   }
-  deft::event_ptr record() override { return compute_.record(); }
-  void wait(const deft::event_ptr& e) override {
+  deft::ext::event_ptr record() override { return compute_.record(); }
+  void wait(const deft::ext::event_ptr& e) override {
     if (e) compute_.push([e = std::static_pointer_cast<event>(e)] { e->wait(); });
   }
 
  private:
-  using event = deft::gpu::simulated::event;
-  using queue = deft::gpu::simulated::queue;
+  using event = deft::ext::gpu::simulated::event;
+  using queue = deft::ext::gpu::simulated::queue;
 
   /// Copies on a separate stream, after everything that was launched.
-  deft::event_ptr copy(queue& s, void* to, const void* from, std::size_t bytes, deft::buffer keep) {
+  deft::ext::event_ptr copy(queue& s, void* to, const void* from, std::size_t bytes,
+                            deft::ext::buffer keep) {
     auto done = std::make_shared<event>();
     s.push([=, before = compute_.record(), keep = std::move(keep)]() mutable {
       before->wait();
@@ -152,14 +153,14 @@ class delayed_device final : public hidden_device {
   }
 
   delayed_memory memory_;
-  deft::arena_pool arenas_{memory_};
+  deft::ext::arena_pool arenas_{memory_};
   queue compute_, in_, out_;
 };
 
 /// Makes two of them, as register_device_maker expects.
-inline std::vector<std::unique_ptr<deft::device_runtime>> make_delayed_devices(
+inline std::vector<std::unique_ptr<deft::ext::device_runtime>> make_delayed_devices(
     const deft::device_name& task) {
-  std::vector<std::unique_ptr<deft::device_runtime>> all;
+  std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
   for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<delayed_device>(task, i));
   return all;
 }
@@ -168,7 +169,7 @@ inline std::vector<std::unique_ptr<deft::device_runtime>> make_delayed_devices(
 struct with_slow_devices : own_graph {
   with_slow_devices() {
     [[maybe_unused]] static const bool once =
-        (deft::register_device_maker(&make_delayed_devices), true);
+        (deft::ext::register_device_maker(&make_delayed_devices), true);
   }
   ~with_slow_devices() { simulated_gpus().go_on(), simulated_gpus().longest_us = 0; }
 };

@@ -14,14 +14,16 @@ using F = in<float>;
 using K = lit<float>;
 
 /// relu((a * b + c) * d - e + k * f): six operations.
-using chain = deft::call<
+using chain = deft::ext::call<
     deft::op::relu,
-    deft::call<
+    deft::ext::call<
         deft::op::add,
-        deft::call<deft::op::sub,
-                   deft::call<deft::op::mul,
-                              deft::call<deft::op::add, deft::call<deft::op::mul, F, F>, F>, F>,
-                   F>,
-        deft::call<deft::op::mul, K, F>>>;
+        deft::ext::call<
+            deft::op::sub,
+            deft::ext::call<deft::op::mul,
+                            deft::ext::call<deft::op::add, deft::ext::call<deft::op::mul, F, F>, F>,
+                            F>,
+            F>,
+        deft::ext::call<deft::op::mul, K, F>>>;
 
 }  // namespace testing

@@ -21,10 +21,10 @@ inline null_counts& null_traffic() {
 }
 
 /// Addresses that the processor may add to but not access: real ones with a bit flipped.
-class null_memory final : public deft::memory {
+class null_memory final : public deft::ext::memory {
  public:
-  deft::block* allocate(std::size_t bytes) override {
-    auto* b = new deft::block;
+  deft::ext::block* allocate(std::size_t bytes) override {
+    auto* b = new deft::ext::block;
     const std::size_t all = (bytes + guard_bytes + 63) / 64 * 64;
     auto* raw = static_cast<char*>(std::aligned_alloc(64, all));
     std::memset(raw, 0, bytes);
@@ -35,7 +35,7 @@ class null_memory final : public deft::memory {
     ++null_traffic().blocks;
     return b;
   }
-  void release(deft::block* b) noexcept override {
+  void release(deft::ext::block* b) noexcept override {
     auto* raw = static_cast<char*>(hidden(b->data));
     // Nothing was written past its end.
     for (std::size_t i = 0; i < guard_bytes; ++i)
@@ -62,37 +62,40 @@ class null_memory final : public deft::memory {
 };
 
 /// The processor's kernel, on hidden addresses.
-class null_kernel final : public deft::kernel {
+class null_kernel final : public deft::ext::kernel {
  public:
-  explicit null_kernel(deft::kernel_ptr real, const deft::node_def& n) : real_(std::move(real)) {
+  explicit null_kernel(deft::ext::kernel_ptr real, const deft::ext::node_def& n)
+      : real_(std::move(real)) {
     node_.op = n.op;
     node_.attributes = n.attributes;
   }
 
-  void prepare(std::span<const deft::tensor_type> in,
-               std::span<const deft::tensor_type> out) override {
+  void prepare(std::span<const deft::ext::tensor_type> in,
+               std::span<const deft::ext::tensor_type> out) override {
     // An update has the variable before its other inputs.
     const bool update = node_.op->role == deft::op_role::update;
-    std::vector<deft::tensor_type> expected;
-    deft::infer_types(*node_.op, {in.subspan(update ? out.size() : 0), node_.attributes}, expected);
-    if (expected.size() != out.size()) deft::fail(deft::errc::internal, "[null] outputs differ");
+    std::vector<deft::ext::tensor_type> expected;
+    deft::ext::infer_types(*node_.op, {in.subspan(update ? out.size() : 0), node_.attributes},
+                           expected);
+    if (expected.size() != out.size())
+      deft::ext::fail(deft::errc::internal, "[null] outputs differ");
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (!out[i].shape.is_static() || !may_equal(out[i].shape, expected[i].shape))
-        deft::fail(deft::errc::internal, "[null] ", out[i], " is not ", expected[i]);
+      if (!out[i].shape.is_static() || !deft::ext::may_equal(out[i].shape, expected[i].shape))
+        deft::ext::fail(deft::errc::internal, "[null] ", out[i], " is not ", expected[i]);
     ins_ = in.size(), outs_ = out.size();
     real_->prepare(in, out);
   }
-  void run(const deft::kernel_call& c) override {
+  void run(const deft::ext::kernel_call& c) override {
     ++null_traffic().launches;
     const void* in[16];
-    void* out[deft::program::most_outputs];
+    void* out[deft::ext::program::most_outputs];
     for (std::size_t i = 0; i < ins_; ++i) in[i] = null_memory::hidden(c.in[i]);
     for (std::size_t i = 0; i < outs_; ++i)
       out[i] = c.out[i] ? null_memory::hidden(c.out[i]) : nullptr;
     if (real_->scratch() && !null_memory::is_hidden(c.scratch))
-      deft::fail(deft::errc::internal, "[null] scratch memory is not on the device");
+      deft::ext::fail(deft::errc::internal, "[null] scratch memory is not on the device");
     void* const scratch = c.scratch ? null_memory::hidden(c.scratch) : nullptr;
-    deft::step_context step = *c.step;
+    deft::ext::step_context step = *c.step;
     step.draw = drawn(c);
     real_->run({in, out, &step, scratch});
   }
@@ -100,23 +103,23 @@ class null_kernel final : public deft::kernel {
 
  private:
   /// The counter of random operations, read from the device; a fixed value for other nodes.
-  std::uint64_t drawn(const deft::kernel_call& c) const {
+  std::uint64_t drawn(const deft::ext::kernel_call& c) const {
     std::uint64_t draw = 0xbad;
-    if (!node_.op->is(deft::op_traits::stateful) || node_.op->role != deft::op_role::compute)
+    if (!node_.op->is(deft::ext::op_traits::stateful) || node_.op->role != deft::op_role::compute)
       return draw;
     if (!null_memory::is_hidden(c.draw_word))
-      deft::fail(deft::errc::internal, "[null] the counter of random operations is not there");
+      deft::ext::fail(deft::errc::internal, "[null] the counter of random operations is not there");
     std::memcpy(&draw, null_memory::hidden(c.draw_word), sizeof draw);
     return draw;
   }
 
-  deft::kernel_ptr real_;
-  deft::node_def node_;
+  deft::ext::kernel_ptr real_;
+  deft::ext::node_def node_;
   std::size_t ins_ = 0, outs_ = 0;
 };
 
 /// Work of this device is done immediately; waits for it are counted.
-class null_event final : public deft::device_event {
+class null_event final : public deft::ext::device_event {
  public:
   bool done() const override { return true; }
   void when_done(std::function<void()> f) override { f(); }
@@ -124,15 +127,15 @@ class null_event final : public deft::device_event {
 };
 
 /// A test device: the processor's kernels, on hidden addresses.
-class hidden_device : public deft::device_runtime {
+class hidden_device : public deft::ext::device_runtime {
  public:
-  const deft::kernel_entry* find_kernel(std::string_view op) const override {
-    const deft::kernel_entry* entry = deft::find_cpu_kernel(op);
+  const deft::ext::kernel_entry* find_kernel(std::string_view op) const override {
+    const deft::ext::kernel_entry* entry = deft::ext::find_cpu_kernel(op);
     return entry && entry->make ? entry : nullptr;
   }
-  deft::kernel_ptr make_kernel(const deft::node_def& n,
-                               std::span<const deft::tensor_type> in) override {
-    const deft::kernel_entry* entry = find_kernel(n.op->name);
+  deft::ext::kernel_ptr make_kernel(const deft::ext::node_def& n,
+                                    std::span<const deft::ext::tensor_type> in) override {
+    const deft::ext::kernel_entry* entry = find_kernel(n.op->name);
     return entry ? std::make_unique<null_kernel>(entry->make(n, in), n) : nullptr;
   }
 
@@ -145,14 +148,15 @@ class hidden_device : public deft::device_runtime {
  private:
   static deft::device_info described(const deft::device_name& task, std::string type, int number,
                                      std::string_view without) {
-    auto kernels = std::make_shared<deft::kernel_set>(*deft::announce(deft::cpu_kernel_tables()));
+    auto kernels = std::make_shared<deft::ext::kernel_set>(
+        *deft::ext::announce(deft::ext::cpu_kernel_tables()));
     kernels->remove(without);
     deft::device_info info;
     info.description = type;
     deft::device_name name = task;
     name.type = std::move(type);
     name.index = number;
-    info.name = deft::intern(name);
+    info.name = deft::ext::intern(name);
     info.kernels = std::move(kernels);
     return info;
   }
@@ -163,44 +167,48 @@ class null_device : public hidden_device {
   null_device(const deft::device_name& task, int number)
       : hidden_device(task, "null", number, "matmul") {}
 
-  deft::memory& space() override {
+  deft::ext::memory& space() override {
     static auto& m = *new null_memory;
     return m;
   }
-  deft::arena_pool& arenas() override { return arenas_; }
-  deft::event_ptr copy_in(void* to, const void* from, std::size_t bytes, deft::buffer) override {
+  deft::ext::arena_pool& arenas() override { return arenas_; }
+  deft::ext::event_ptr copy_in(void* to, const void* from, std::size_t bytes,
+                               deft::ext::buffer) override {
     null_traffic().in += bytes;
     std::memcpy(null_memory::hidden(to), from, bytes);
     return nullptr;
   }
-  deft::event_ptr copy_out(void* to, const void* from, std::size_t bytes, deft::buffer) override {
+  deft::ext::event_ptr copy_out(void* to, const void* from, std::size_t bytes,
+                                deft::ext::buffer) override {
     null_traffic().out += bytes;
     std::memcpy(to, null_memory::hidden(from), bytes);
     return nullptr;
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    deft::buffer, std::span<const deft::event_ptr>, deft::event_ptr&) override {
+                    deft::ext::buffer, std::span<const deft::ext::event_ptr>,
+                    deft::ext::event_ptr&) override {
     if (source.info().name->type != "null") return false;
     null_traffic().between += bytes;
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
     return true;
   }
-  void copy_within(void* to, const void* from, std::size_t bytes, deft::device_step*) override {
+  void copy_within(void* to, const void* from, std::size_t bytes,
+                   deft::ext::device_step*) override {
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
   }
-  deft::event_ptr record() override {
+  deft::ext::event_ptr record() override {
     ++null_traffic().recorded;
     return std::make_shared<null_event>();
   }
 
  private:
-  deft::arena_pool arenas_{space()};
+  deft::ext::arena_pool arenas_{space()};
 };
 
 /// Makes two of them, as register_device_maker expects.
-inline std::vector<std::unique_ptr<deft::device_runtime>> make_null_devices(
+inline std::vector<std::unique_ptr<deft::ext::device_runtime>> make_null_devices(
     const deft::device_name& task) {
-  std::vector<std::unique_ptr<deft::device_runtime>> all;
+  std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
   for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<null_device>(task, i));
   return all;
 }

@@ -10,34 +10,35 @@ namespace testing {
 
 using deft::any_array;
 
-inline std::vector<deft::tensor_type> types_of(const std::vector<any_array>& values) {
-  std::vector<deft::tensor_type> types;
+inline std::vector<deft::ext::tensor_type> types_of(const std::vector<any_array>& values) {
+  std::vector<deft::ext::tensor_type> types;
   for (const auto& v : values) types.push_back({v.shape(), v.type()});
   return types;
 }
 
 /// The node of `op` on inputs of these types; the shape rule gives its outputs.
-inline deft::node_def node_of(const deft::op_def& op, deft::attr_list attributes,
-                              const std::vector<deft::tensor_type>& in) {
-  deft::node_def n;
+inline deft::ext::node_def node_of(const deft::ext::op_def& op, deft::ext::attr_list attributes,
+                                   const std::vector<deft::ext::tensor_type>& in) {
+  deft::ext::node_def n;
   n.op = &op;
   n.attributes = std::move(attributes);
-  std::vector<deft::tensor_type> out;
-  deft::infer_types(op, {in, n.attributes}, out);
+  std::vector<deft::ext::tensor_type> out;
+  deft::ext::infer_types(op, {in, n.attributes}, out);
   n.outputs = std::move(out);
   return n;
 }
 
 /// A kernel ready for inputs of these types.
 struct prepared {
-  deft::node_def node;
-  std::vector<deft::tensor_type> in;
-  deft::kernel_ptr kernel;
+  deft::ext::node_def node;
+  std::vector<deft::ext::tensor_type> in;
+  deft::ext::kernel_ptr kernel;
 
-  prepared(const deft::op_def& op, deft::attr_list attributes, std::vector<deft::tensor_type> types)
+  prepared(const deft::ext::op_def& op, deft::ext::attr_list attributes,
+           std::vector<deft::ext::tensor_type> types)
       : node(node_of(op, std::move(attributes), types)), in(std::move(types)) {
-    const deft::kernel_entry* entry = deft::find_cpu_kernel(op.name);
-    if (!entry) deft::fail(deft::errc::not_found, "no kernel for ", op.name);
+    const deft::ext::kernel_entry* entry = deft::ext::find_cpu_kernel(op.name);
+    if (!entry) deft::ext::fail(deft::errc::not_found, "no kernel for ", op.name);
     kernel = entry->make(node, in);
     kernel->prepare(in, node.outputs);
   }
@@ -56,8 +57,8 @@ struct prepared {
         again[o] = given[i];
         run(given, again, step);
         if (std::memcmp(again[o].raw(), outputs[o].raw(), outputs[o].bytes()) != 0)
-          deft::fail(deft::errc::internal, "[", node.op->name, "] output ", o,
-                     " is wrong when it is written over input ", i);
+          deft::ext::fail(deft::errc::internal, "[", node.op->name, "] output ", o,
+                          " is wrong when it is written over input ", i);
       }
     return outputs;
   }
@@ -67,18 +68,18 @@ struct prepared {
     std::vector<void*> to;
     for (const auto& i : inputs) from.push_back(i.raw());
     for (auto& o : outputs) to.push_back(const_cast<void*>(o.raw()));
-    const deft::step_context context{.draw = step};
+    const deft::ext::step_context context{.draw = step};
     run({from.data(), to.data(), &context});
   }
   /// Runs the kernel with scratch memory.
-  void run(deft::kernel_call c) {
-    const deft::buffer scratch = deft::buffer::host(kernel->scratch());
+  void run(deft::ext::kernel_call c) {
+    const deft::ext::buffer scratch = deft::ext::buffer::host(kernel->scratch());
     c.scratch = scratch.data();
     kernel->run(c);
   }
 };
 
-inline std::vector<any_array> run_all(const deft::op_def& op, deft::attr_list attributes,
+inline std::vector<any_array> run_all(const deft::ext::op_def& op, deft::ext::attr_list attributes,
                                       const std::vector<any_array>& inputs,
                                       std::uint64_t step = 0) {
   return prepared(op, std::move(attributes), types_of(inputs)).run(inputs, step);
@@ -90,7 +91,7 @@ inline constexpr bool divides_integers = std::is_integral_v<T> &&
 /// The first output of Op on `inputs`.
 template <class Op>
 any_array run_op(const Op& o, const std::vector<any_array>& inputs, std::uint64_t step = 0) {
-  return run_all(deft::record_of<Op>, deft::encode(o), inputs, step)[0];
+  return run_all(deft::ext::record_of<Op>, deft::ext::encode(o), inputs, step)[0];
 }
 
 }  // namespace testing

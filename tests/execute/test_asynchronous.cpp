@@ -7,6 +7,7 @@
 #include "delayed_device.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::losses_on;
 using testing::simulated_gpus;
 using testing::with_slow_devices;

@@ -11,6 +11,7 @@
 #include "training_step.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::simulated_gpus;
 using testing::training_step;
 using testing::unattended;

@@ -3,6 +3,7 @@
 #include <deft/execute/bound_rows.hpp>
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 void nothing(const row_call&) {}

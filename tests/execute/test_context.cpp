@@ -6,6 +6,7 @@
 #include "executing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::fed;
 using testing::own_graph;
 using testing::small_task;

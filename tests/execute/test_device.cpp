@@ -9,6 +9,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::null_traffic;
 
 namespace {

@@ -5,6 +5,7 @@
 #include "executing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::fed;
 using testing::first_of;
 using testing::first_step;

@@ -12,6 +12,7 @@
 #include <deft/op/sum.hpp>
 
 using namespace deft;
+using namespace deft::ext;
 using testing::filled;
 using testing::values;
 

@@ -10,6 +10,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {
@@ -128,6 +129,10 @@ void compare_operation() {
 }
 
 }  // namespace
+
+// What is compiled does not depend on where X's own namespace is.
+static_assert(std::is_same_v<kernels_for<placeholder<float, 3>>, cpu_kernels>);
+static_assert(std::is_same_v<kernels_for<std::tuple<float>>, cpu_kernels>);
 
 TEST_CASE("every elementwise operation gives the same in a compiled expression and its program") {
   op::catalog::each([]<class Op>() {

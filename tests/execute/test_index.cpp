@@ -11,6 +11,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 TEST_CASE_TEMPLATE("gather takes rows, and scatter_add adds them back", I, std::int32_t,

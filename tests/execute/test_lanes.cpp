@@ -5,6 +5,7 @@
 #include "plan/planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using exec::lane_choice;
 using exec::lane_entry;
 using exec::lane_plan;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
 #include <deft/execute/cpu/pack.hpp>
 
 #include "arrays.hpp"
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {
@@ -111,6 +113,30 @@ TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are accurate to a few units at the e
     CHECK_FALSE(std::abs(lanes(num::tanh(p))[0]) > 1);
     CHECK(close(lanes(num::sqrt(p))[0], std::sqrt(x), 0));
   }
+}
+
+TEST_CASE_TEMPLATE("powers are std::pow's, also with the exponents that take a product", T, float,
+                   double) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  std::vector<T> at = values<T>(64, 5);
+  at.insert(at.end(), {T(0), T(-0.), inf, -inf, nan, T(1), T(-1), std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::denorm_min(), T(-1e-20)});
+  for (T y : {T(2), T(3), T(1), T(-1), T(0.5), T(0), T(-0.5), T(1.5), T(4), inf, nan})
+    for (T x : at) {
+      INFO(str(x, " to the power of ", y));
+      const T expected = std::pow(x, y);
+      const auto one = lanes(num::pow(cpu::broadcast<T, L>(x), cpu::broadcast<T, L>(y)));
+      // The same beside another exponent.
+      T exponents[L];
+      std::fill(exponents, exponents + L, y);
+      if (L > 1) exponents[0] = T(0.7);
+      const auto other = lanes(num::pow(cpu::broadcast<T, L>(x), cpu::load<T, L>(exponents)));
+      CHECK(close(one[0], expected, 1));
+      if (std::isnan(expected)) continue;
+      CHECK(std::signbit(one[0]) == std::signbit(expected));
+      CHECK(std::memcmp(&one.back(), &other.back(), sizeof(T)) == 0);
+    }
 }
 
 TEST_CASE("a zero divisor in a single lane is an error") {

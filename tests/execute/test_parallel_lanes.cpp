@@ -7,6 +7,7 @@
 #include "executing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::fed;
 using testing::first_step;
 using testing::own_graph;

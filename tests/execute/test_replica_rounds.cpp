@@ -4,6 +4,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 namespace {
@@ -40,7 +41,8 @@ struct pair_of_replicas {
 /// Notes that it was woken.
 struct bell final : waker::target {
   int rung = 0;
-  bool wake(std::uint64_t) override { return ++rung > 0; }
+  bool over = false;  ///< the run
+  bool wake(std::uint64_t) override { return ++rung > 0 && !over; }
 };
 
 }  // namespace
@@ -155,23 +157,124 @@ TEST_CASE("a member that leaves waits no longer, and its gradient does not count
   CHECK(r.arrive(r.a, 2) == false);
 }
 
-TEST_CASE("a round whose leader is lost is over, and its gradients do not count") {
+TEST_CASE("rounds stand still once a leader is lost, until the variables have been restored") {
   pair_of_replicas r(2);
+  const auto bell_of = std::make_shared<bell>();
+  const std::int64_t before = r.barrier->generation();
+  CHECK(before != 0);
+  CHECK(r.barrier->is_whole(waker()));
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.arrive(r.b, 1) == std::nullopt);
   CHECK(r.await(r.b).size() == 2);
   r.b.reset();
+  CHECK(r.barrier->generation() == 0);
+  CHECK(error_of([&] { r.arrive(r.a, 1); }).find("applied in part") != std::string::npos);
+  CHECK(error_of([&] { r.arrive(r.a, 2); }).find("applied in part") != std::string::npos);
+  CHECK(r.await(r.a).empty());
+  const auto saver = r.barrier->pause_of(9);
+  CHECK(error_of([&] { saver->begin(waker()); }).find("applied in part") != std::string::npos);
+  CHECK(!r.barrier->is_whole(waker(bell_of, 0)));
+
+  r.barrier->restart();
+  CHECK(bell_of->rung == 1);
+  CHECK(r.barrier->is_whole(waker()));
+  CHECK(r.barrier->generation() != 0);
+  CHECK(r.barrier->generation() != before);
+  // Members from before have plans of the old values.
+  const std::string old = "restored after this session began";
+  CHECK(error_of([&] { r.arrive(r.a, 3); }).find(old) != std::string::npos);
+  CHECK(error_of([&] { r.barrier->take_part(*r.a); }).find(old) != std::string::npos);
+  CHECK(error_of([&] { r.await(r.a); }).find("has left") != std::string::npos);
+  const auto c = r.barrier->join(8, task_a, 2, 2);
+  r.barrier->take_part(*c);
+  CHECK(r.arrive(c, 1) == std::nullopt);
+  CHECK(r.await(c) == std::vector<std::uint64_t>{8});
+  r.barrier->end(*c);
+  CHECK(r.arrive(c, 1) == true);
+}
+
+TEST_CASE("a container that is cleared begins a round, for the same members") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  r.barrier->clear();
   CHECK(r.arrive(r.a, 1) == false);
+  CHECK(r.arrive(r.a, 2) == std::nullopt);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+}
+
+TEST_CASE("a pause that two steps of a session have begun needs two ends") {
+  pair_of_replicas r(1);
+  const auto first = std::make_shared<bell>(), second = std::make_shared<bell>();
+  const auto leader = std::make_shared<bell>();
+  const auto saver = r.barrier->pause_of(9);
+  CHECK(r.barrier->pause_of(9) == saver);
+  CHECK(saver->begin(waker(first, 0), 1));
+  CHECK(saver->begin(waker(first, 0), 1));  // a spurious wake-up
+  CHECK(saver->begin(waker(second, 0), 2));
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
+  std::uint64_t left = 2;  // the step that ends last
+  SUBCASE("by themselves") { saver->end(1); }
+  SUBCASE("in the other order") {
+    saver->end(2);
+    left = 1;
+  }
+  SUBCASE("by another step, after a failure") {
+    first->over = true;
+    saver->end(3);
+  }
+  SUBCASE("by another step, where the one that failed has not ended yet") {
+    saver->end(3);
+    left = 1;
+  }
+  SUBCASE("by another step, which begins") {
+    first->over = true;
+    CHECK(saver->begin(waker(second, 0), 3));
+    saver->end(3);
+  }
+  CHECK(r.await(r.b).empty());
+  CHECK(leader->rung == 0);
+  saver->end(left);
+  CHECK(leader->rung == 1);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("an old pause of a session ends no new one, and a pause ends with its session") {
+  pair_of_replicas r(1);
+  const auto running = std::make_shared<bell>();
+  std::optional<replica_barrier::pause> before(r.barrier);
+  CHECK(before->begin(waker(running, 0), 1));
+  auto saver = r.barrier->pause_of(9);
+  CHECK(saver->begin(waker(running, 0), 1));
+  before.reset();
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.await(r.a).empty());
+  SUBCASE("that is closed") { saver.reset(); }
+  SUBCASE("or by its step") { saver->end(1); }
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+}
+
+TEST_CASE("an update that failed in part stops the rounds; one that changed nothing does not") {
+  for (const bool in_part : {false, true}) {
+    CAPTURE(in_part);
+    pair_of_replicas r(1);
+    CHECK(r.arrive(r.a, 1) == std::nullopt);
+    CHECK(r.await(r.a).size() == 1);
+    r.barrier->fail(*r.a, error(errc::unavailable, "gone"), in_part);
+    CHECK((r.barrier->generation() == 0) == in_part);
+    CHECK(error_of([&] { r.arrive(r.a, 1); }).find(in_part ? "applied in part" : "gone") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("an error of the update fails the round; one of a member's own only its step") {
   pair_of_replicas r(2);
   CHECK(r.arrive(r.a, 1) == std::nullopt);
-  r.barrier->fail(*r.b, error(errc::resource_exhausted, "own"));
+  r.barrier->fail(*r.b, error(errc::resource_exhausted, "own"), true);
   CHECK(error_of([&] { r.arrive(r.b, 1); }).find("own") != std::string::npos);
   CHECK(r.arrive(r.b, 2) == std::nullopt);
   CHECK(r.await(r.a).size() == 2);
-  r.barrier->fail(*r.a, error(errc::resource_exhausted, "all"));
+  r.barrier->fail(*r.a, error(errc::resource_exhausted, "all"), false);
   CHECK(error_of([&] { r.arrive(r.a, 1); }).find("all") != std::string::npos);
   CHECK(error_of([&] { r.arrive(r.b, 2); }).find("all") != std::string::npos);
 }

@@ -5,6 +5,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 resource_key key(const char* container, const char* name) { return {"variable", container, name}; }

@@ -9,6 +9,7 @@
 #include "null_device.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::first_step;
 using testing::own_graph;
 using testing::parts_for;

@@ -8,6 +8,7 @@
 #include "../session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using gpu::simulated::simulated_gpus;
 using testing::outcome_of;
 using testing::own_graph;

@@ -8,6 +8,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {

@@ -14,6 +14,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 /// Whether the system reports that all other threads of this process sleep.

@@ -16,9 +16,9 @@
 namespace testing {
 
 /// A run without a thread that waits for it.
-class unattended final : public deft::step_driver {
+class unattended final : public deft::ext::step_driver {
  public:
-  explicit unattended(deft::executable::frame& f) : frame_(f) {}
+  explicit unattended(deft::ext::executable::frame& f) : frame_(f) {}
   void wake(std::uint32_t lane) override {
     ++wakes;
     frame_.resume(lane);
@@ -32,7 +32,7 @@ class unattended final : public deft::step_driver {
   bool over() const { return over_; }
 
  private:
-  deft::executable::frame& frame_;
+  deft::ext::executable::frame& frame_;
   std::atomic<bool> over_{false};
 };
 
@@ -40,9 +40,10 @@ class unattended final : public deft::step_driver {
 class training_step {
  public:
   /// `slots`: the optimizer has some.
-  training_step(const char* where, bool slots, const deft::gpu::options& gpus = {})
-      : task_(deft::local_task_name(), 1, gpus) {
+  training_step(const char* where, bool slots, const deft::ext::gpu::options& gpus = {})
+      : task_(deft::ext::local_task_name(), 1, gpus) {
     using namespace deft;
+    using namespace deft::ext;
     placeholder<float, 16, 8> x("x");
     placeholder<std::int32_t, 16> label("label");
     auto scope = on(device(where));
@@ -66,29 +67,30 @@ class training_step {
     }
   }
 
-  deft::executable::frame& frame() { return *frame_; }
+  deft::ext::executable::frame& frame() { return *frame_; }
   /// Returns whether the run has ended.
   bool start(unattended& run) { return frame_->start(feeds_, context_, run); }
   float loss() { return *frame_->peek(0).data<float>(); }
 
  private:
-  deft::executable compiled(std::span<const deft::output> fetches,
-                            std::span<const deft::output> feeds) {
-    deft::plan::prepared p =
-        deft::plan::run_passes(deft::flatten(fetches, feeds), task_.devices(),
-                               {.own_task = deft::intern(task_.name())}, &deft::evaluate_on_host);
-    return deft::executable(std::move(p.parts.at(0)), task_.resources());
+  deft::ext::executable compiled(std::span<const deft::ext::output> fetches,
+                                 std::span<const deft::ext::output> feeds) {
+    deft::ext::plan::prepared p = deft::ext::plan::run_passes(
+        deft::ext::flatten(fetches, feeds), task_.devices(),
+        {.own_task = deft::ext::intern(task_.name())}, &deft::ext::evaluate_on_host);
+    return deft::ext::executable(std::move(p.parts.at(0)), task_.resources());
   }
 
   own_graph own_;
-  deft::task_runtime task_;
-  std::unique_ptr<deft::executable> code_;
-  std::unique_ptr<deft::executable::frame> frame_;
+  deft::ext::task_runtime task_;
+  std::unique_ptr<deft::ext::executable> code_;
+  std::unique_ptr<deft::ext::executable::frame> frame_;
   deft::ndarray<float, 16, 8> images_;
   deft::ndarray<std::int32_t, 16> labels_;
-  const deft::feed_ref feeds_[2] = {{images_.data(), deft::dims{16, 8}, deft::dtype::float32, {}},
-                                    {labels_.data(), deft::dims{16}, deft::dtype::int32, {}}};
-  const deft::step_context context_{.step = 2};
+  const deft::ext::feed_ref feeds_[2] = {
+      {images_.data(), deft::dims{16, 8}, deft::dtype::float32, {}},
+      {labels_.data(), deft::dims{16}, deft::dtype::int32, {}}};
+  const deft::ext::step_context context_{.step = 2};
 };
 
 }  // namespace testing

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/expr/any_tensor.hpp>
 #include <deft/train/layers.hpp>
+#include <thread>
 #include <vector>
 
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::maker;
 using testing::own_graph;
@@ -166,4 +168,22 @@ TEST_CASE_FIXTURE(own_graph, "operators on any_tensors know the line where they 
   CHECK(to_string(maker(dense(matrix, w, bias)).place()) != "layers_dense.hpp:37");
   const std::string e = testing::error_of([&] { x + any(dtype::float32, {3}); });
   CHECK(e.ends_with(str(" at test_any_tensor.cpp:", __LINE__ - 1)));
+}
+
+TEST_CASE("messages tell where an empty tensor was declared, however many lines declare some") {
+  const auto place = [](unsigned line) { return source_place{"many.cpp", line, false}; };
+  std::vector<output> declared;
+  for (unsigned line = 1; line <= 3000; ++line)
+    declared.push_back(deft::detail::declared_empty(place(line)));
+  for (unsigned line = 1; line <= 3000; ++line) {
+    const output& o = declared[line - 1];
+    CHECK_FALSE(o.node);
+    REQUIRE(deft::detail::place_of_empty(o) == place(line));
+    REQUIRE(deft::detail::declared_empty(place(line)).port == o.port);
+  }
+  // Another thread, which has declared none yet, sees the same.
+  std::uint32_t port = 0;
+  std::thread([&] { port = deft::detail::declared_empty(place(7)).port; }).join();
+  CHECK(port == declared[6].port);
+  CHECK(deft::detail::declared_empty(place(7).nearby()).port != port);
 }

@@ -10,6 +10,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::make_halve;
 using testing::make_leak;

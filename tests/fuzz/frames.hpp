@@ -38,15 +38,15 @@ class memory_stream final : public deft::detail::stream {
 
 /// Frames up to the first that is not sound.
 struct frames_read {
-  std::vector<deft::message> messages;
+  std::vector<deft::ext::message> messages;
   std::string error;  ///< empty: all were sound
 };
 inline frames_read read_frames(std::span<const std::byte> from, std::size_t step,
-                               const deft::wire_limits& limits) {
+                               const deft::ext::wire_limits& limits) {
   frames_read all;
   memory_stream s(from, step);
   deft::detail::frame_reader reader(limits);
-  deft::message m;
+  deft::ext::message m;
   try {
     for (;;) switch (reader.advance(s, m)) {
         case deft::detail::frame_reader::status::end:
@@ -60,13 +60,13 @@ inline frames_read read_frames(std::span<const std::byte> from, std::size_t step
       }
   } catch (const deft::error& e) {
     if (e.code() == deft::errc::internal) found("an internal error: ", e.what());
-    all.error = deft::str(e.code(), ": ", e.what());
+    all.error = deft::ext::str(e.code(), ": ", e.what());
   }
   return all;
 }
 
 /// As on the wire: who spins is known to connections alone, which add it to a frame.
-inline bytes frame_of(const deft::message& m) {
+inline bytes frame_of(const deft::ext::message& m) {
   bytes b = deft::detail::flatten_frame(m);
   b[deft::detail::spinning_at] = std::byte{m.spinning};
   b[deft::detail::spinning_at + 1] = std::byte{m.spinning_for};
@@ -75,12 +75,12 @@ inline bytes frame_of(const deft::message& m) {
 
 /// Some bytes of a frame's metadata, its numbers, its tensors or the frames' order; the headers
 /// still fit.
-inline void mutate(std::vector<deft::message>& frames, testing::dice& d) {
+inline void mutate(std::vector<deft::ext::message>& frames, testing::dice& d) {
   if (frames.empty()) return;
-  deft::message& m = d.pick(frames);
+  deft::ext::message& m = d.pick(frames);
   switch (d.below(9)) {
     case 0:
-      m.kind = static_cast<deft::message_kind>(1 + d.below(60));
+      m.kind = static_cast<deft::ext::message_kind>(1 + d.below(60));
       break;
     case 1:
       (d.chance(3)   ? m.id
@@ -94,7 +94,7 @@ inline void mutate(std::vector<deft::message>& frames, testing::dice& d) {
       if (!m.tensors.empty() && d.chance(2)) {
         m.tensors.pop_back();
       } else {
-        const auto type = static_cast<deft::dtype>(1 + d.below(deft::dtype_count - 1));
+        const auto type = static_cast<deft::dtype>(1 + d.below(deft::ext::dtype_count - 1));
         deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(5)), 2});
         if (a.bytes()) std::memset(a.mutable_raw(), static_cast<int>(d.below(2)), a.bytes());
         m.tensors.push_back(a);

@@ -8,6 +8,7 @@
 #include "fuzzing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using fuzzing::bytes;
 
 namespace {

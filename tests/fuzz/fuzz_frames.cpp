@@ -8,6 +8,7 @@
 #include "frames.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 std::vector<fuzzing::bytes> fuzzing::seeds() {
   message small(message_kind::first_free, 7), large(message_kind::reply, 8), refused;

@@ -12,6 +12,7 @@
 #include "session/sample_model.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using fuzzing::bytes;
 
 namespace {

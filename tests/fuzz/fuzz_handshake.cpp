@@ -17,6 +17,7 @@
 #include "transport/introduction.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 using fuzzing::bytes;
 

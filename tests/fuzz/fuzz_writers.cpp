@@ -19,6 +19,7 @@
 #include "fuzzing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using fuzzing::bytes;
 using fuzzing::found;
 using fuzzing::taker;

@@ -36,7 +36,7 @@ std::vector<bytes> seeds();
 /// Ends the process, so that libFuzzer keeps the input.
 template <class... Parts>
 [[noreturn]] void found(const Parts&... parts) {
-  std::fprintf(stderr, "FOUND: %s\n", deft::str(parts...).c_str());
+  std::fprintf(stderr, "FOUND: %s\n", deft::ext::str(parts...).c_str());
   std::abort();
 }
 
@@ -59,8 +59,8 @@ bool accepted_file(F&& f) {
     try {
       f();
     } catch (const deft::error& e) {
-      if (deft::printable(e.message()) != e.message())
-        found("an error is not one line of UTF-8: ", deft::printable(e.message()));
+      if (deft::ext::printable(e.message()) != e.message())
+        found("an error is not one line of UTF-8: ", deft::ext::printable(e.message()));
       throw;
     }
   });
@@ -77,17 +77,17 @@ class memory_file {
       at += static_cast<std::size_t>(n);
     }
   }
-  std::string path() const { return deft::str("/proc/self/fd/", file_.get()); }
+  std::string path() const { return deft::ext::str("/proc/self/fd/", file_.get()); }
 
  private:
-  deft::file_descriptor file_;
+  deft::ext::file_descriptor file_;
 };
 
 /// A directory in memory, where the system has one, until the process ends.
 inline const std::string& directory() {
   static const struct made {
-    std::string path = deft::str(std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp",
-                                 "/deft_fuzz_", ::getpid());
+    std::string path = deft::ext::str(
+        std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp", "/deft_fuzz_", ::getpid());
     made() { std::filesystem::create_directories(path); }
     ~made() {
       std::error_code ignored;
@@ -161,7 +161,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     if (!argument.starts_with(flag)) continue;
     int number = 0;
     for (const auto& seed : fuzzing::seeds()) {
-      std::ofstream file(deft::str(argument.substr(flag.size()), "/seed_", number++));
+      std::ofstream file(deft::ext::str(argument.substr(flag.size()), "/seed_", number++));
       file.write(reinterpret_cast<const char*>(seed.data()),
                  static_cast<std::streamsize>(seed.size()));
       if (!file.flush()) std::exit(1);

@@ -44,7 +44,7 @@ int main() {
   // gdb: d = (2,?)
   dtype t = dtype::int64;
   // gdb: t = int64
-  error wrong(errc::invalid_argument, "[matmul] inner extents differ", "y", here());
+  error wrong(errc::invalid_argument, "[matmul] inner extents differ", "y", ext::here());
   // gdb: wrong = invalid_argument: [matmul] inner extents differ, node "y" at printed.cpp:47
   stop();
   return same(none, y) + train.valid() + d.rank() + static_cast<int>(t) +

@@ -7,7 +7,7 @@ namespace testing {
 
 /// Replaces `list` by a copy that `change` has modified.
 template <class T, class F>
-void edit(deft::shared_list<T>& list, F change) {
+void edit(deft::ext::shared_list<T>& list, F change) {
   std::vector<T> copy(list.begin(), list.end());
   change(copy);
   list = std::move(copy);

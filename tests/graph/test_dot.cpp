@@ -4,6 +4,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::own_graph;
 

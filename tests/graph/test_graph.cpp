@@ -7,6 +7,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::maker;
 using testing::own_graph;
 

@@ -6,6 +6,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::edit;
 using testing::own_graph;
 

@@ -8,6 +8,7 @@
 #include "graph/edit.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 namespace {

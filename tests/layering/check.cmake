@@ -69,6 +69,13 @@ foreach(file IN LISTS files)
   endif()
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^ *# *include")
+  # core/config.hpp, first of all, says what the namespaces see of each other. (What declares the
+  # functions of a library of NVIDIA's is also seen by libraries in their place.)
+  file(STRINGS ${ROOT}/${file} declares REGEX "^namespace deft" LIMIT_COUNT 1)
+  if(declares AND NOT file MATCHES "^core/config.hpp$|^execute/gpu/cuda/cu[a-z]+.hpp$" AND
+     NOT includes MATCHES "<deft/")
+    fault("declares names, and includes nothing of deft: <deft/core/config.hpp>")
+  endif()
   foreach(line IN LISTS includes)
     if(NOT line MATCHES "<([^>]+)>")
       fault("${line}: use <deft/...>")

@@ -7,6 +7,6 @@ namespace {
 #include "ways.ipp"
 }
 
-deft::output deft_side(const vector4& x, const deft::variable<float, 4>& v, int way) {
+deft::ext::output deft_side(const vector4& x, const deft::variable<float, 4>& v, int way) {
   return lower_by(x, v, way);
 }

@@ -7,10 +7,10 @@ namespace {
 #include "ways.ipp"
 }
 
-deft::output expr_side(const vector4& x, const deft::variable<float, 4>& v, int way) {
+deft::ext::output expr_side(const vector4& x, const deft::variable<float, 4>& v, int way) {
   return lower_by(x, v, way);
 }
-deft::output expr_side_alone(const vector4& x) {
+deft::ext::output expr_side_alone(const vector4& x) {
   vector4 t = sqrt(x * 2) + 1;
   return t.handle();
 }

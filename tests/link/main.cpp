@@ -7,6 +7,7 @@
 #include "sides.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 int main() {
   int failures = 0;

@@ -5,7 +5,7 @@
 
 #include <deft/deft.hpp>
 
-deft::output used(const deft::tensor<float, deft::dyn>& x) {
+deft::ext::output used(const deft::tensor<float, deft::dyn>& x) {
   deft::tensor<float, deft::dyn> y = testing::make_running_sum(testing::make_swish(x));
   return y.handle();
 }

@@ -23,7 +23,7 @@ auto written(const vector4& x) {
     return maximum(x * 2, 0) + 1;
 }
 
-deft::output expr_side(const vector4& x, const deft::variable<float, 4>& v, int way);
-deft::output deft_side(const vector4& x, const deft::variable<float, 4>& v, int way);
+deft::ext::output expr_side(const vector4& x, const deft::variable<float, 4>& v, int way);
+deft::ext::output deft_side(const vector4& x, const deft::variable<float, 4>& v, int way);
 /// An expression that is written in the file that sees deft/expr.hpp only.
-deft::output expr_side_alone(const vector4& x);
+deft::ext::output expr_side_alone(const vector4& x);

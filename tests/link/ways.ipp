@@ -2,7 +2,7 @@
 // tests/link/ways.ipp: the ways of lowering an expression, in each file's unnamed namespace.
 
 /// Named, named at run time, assigned, an operand, aliased, and assigned to a variable.
-deft::output lower_by(const vector4& x, const deft::variable<float, 4>& v, int way) {
+deft::ext::output lower_by(const vector4& x, const deft::variable<float, 4>& v, int way) {
   switch (way) {
     case 0: {
       vector4 t = written<0>(x);

@@ -24,7 +24,7 @@ inline std::string run_ip(const std::string& arguments) {
   bp::ipstream complaints;
   bp::child shell("/bin/sh", bp::args({"-c", "PATH=$PATH:/usr/sbin:/sbin ip " + arguments}),
                   bp::std_out > bp::null, bp::std_err > complaints);
-  std::string said = deft::str("ip ", arguments, ":");
+  std::string said = deft::ext::str("ip ", arguments, ":");
   for (std::string line; std::getline(complaints, line);) said += " " + line;
   shell.wait();
   return shell.exit_code() == 0 ? "" : said;
@@ -38,13 +38,13 @@ inline std::string enter_own_network() {
   auto write = [](const char* file, const std::string& text) { std::ofstream(file) << text; };
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0) {
     write("/proc/self/setgroups", "deny");
-    write("/proc/self/uid_map", deft::str("0 ", user, " 1"));
-    write("/proc/self/gid_map", deft::str("0 ", group, " 1"));
+    write("/proc/self/uid_map", deft::ext::str("0 ", user, " 1"));
+    write("/proc/self/gid_map", deft::ext::str("0 ", group, " 1"));
   } else if (::unshare(CLONE_NEWNET | CLONE_NEWNS) != 0) {
-    return deft::str("no network namespace can be made: ", std::strerror(errno));
+    return deft::ext::str("no network namespace can be made: ", std::strerror(errno));
   }
   for (const char* kind : {"bridge", "veth"}) {
-    auto failed = run_ip(deft::str("link add probe type ", kind));
+    auto failed = run_ip(deft::ext::str("link add probe type ", kind));
     if (failed.empty()) failed = run_ip("link delete probe");
     if (!failed.empty()) return failed;
   }
@@ -82,13 +82,13 @@ class network {
       REQUIRE(::unshare(CLONE_NEWNET) == 0);
       machines_.push_back(own_namespace());
       // Its other end is the bridge's. ip finds the namespace among this process's descriptors.
-      ip(deft::str("link add eth0 type veth peer name ", port(m), " netns /proc/", ::getpid(),
-                   "/fd/", switch_));
-      ip(deft::str("address add ", host(m), "/24 dev eth0"));
+      ip(deft::ext::str("link add eth0 type veth peer name ", port(m), " netns /proc/", ::getpid(),
+                        "/fd/", switch_));
+      ip(deft::ext::str("address add ", host(m), "/24 dev eth0"));
       ip("link set lo up");
       ip("link set eth0 up");
       enter(switch_);
-      ip(deft::str("link set ", port(m), " master bridge up"));
+      ip(deft::ext::str("link set ", port(m), " master bridge up"));
     }
   }
   ~network() {
@@ -101,7 +101,7 @@ class network {
   }
   network(const network&) = delete;
 
-  static std::string host(int machine) { return deft::str("10.77.0.", machine + 1); }
+  static std::string host(int machine) { return deft::ext::str("10.77.0.", machine + 1); }
   /// Calls `f` on that machine: processes and sockets that it makes belong there, threads do, too.
   template <class F>
   auto on(int machine, F f) const {
@@ -115,14 +115,15 @@ class network {
   /// Packets from that machine to the address are dropped, though it is on the same network.
   void drop(int machine, const std::string& address) const {
     on(machine, [&] {
-      ip(deft::str("neighbour add ", address, " lladdr 02:00:00:00:00:03 dev eth0 nud permanent"));
+      ip(deft::ext::str("neighbour add ", address,
+                        " lladdr 02:00:00:00:00:03 dev eth0 nud permanent"));
     });
   }
   /// From here on nothing reaches the machine or leaves it, and no peer gets an error.
-  void cut_off(int machine) const { ip(deft::str("link set ", port(machine), " down")); }
+  void cut_off(int machine) const { ip(deft::ext::str("link set ", port(machine), " down")); }
 
  private:
-  static std::string port(int machine) { return deft::str("port", machine); }
+  static std::string port(int machine) { return deft::ext::str("port", machine); }
   static int own_namespace() {
     const int fd = ::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     REQUIRE(fd >= 0);

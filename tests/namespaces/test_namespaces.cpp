@@ -13,6 +13,7 @@
 #include "session/processes.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 using testing::child_program;
 using testing::network;

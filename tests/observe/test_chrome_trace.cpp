@@ -10,6 +10,7 @@
 #include "../testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 namespace json = boost::json;
 
 namespace {

@@ -15,6 +15,7 @@
 #include "../testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using protozero::pbf_reader;
 using testing::error_of;
 

@@ -12,7 +12,7 @@ namespace testing {
 /// A separate graph for the test.
 struct own_graph {
   deft::graph g;
-  deft::graph_scope in = deft::as_default(g);
+  deft::ext::graph_scope in = deft::as_default(g);
 };
 
 /// A tensor with a dtype and shape known only at run time.
@@ -21,7 +21,7 @@ inline deft::any_tensor any(deft::dtype type, const deft::dims& shape) {
 }
 
 /// The node that computes a tensor.
-inline const deft::node& maker(const deft::any_tensor& t) { return *t.handle().node; }
+inline const deft::ext::node& maker(const deft::any_tensor& t) { return *t.handle().node; }
 inline std::string type_of(const deft::any_tensor& t) { return to_string(t.handle().type()); }
 
 }  // namespace testing

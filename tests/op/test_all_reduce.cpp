@@ -8,6 +8,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::error_of;
 using testing::maker;

@@ -74,7 +74,17 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of arange") {
   };
   check([&] { s.run(arange(n), n = -1); },
         "[arange] the extent of axis 0 is -1, and must not be negative");
-  check([&] { s.run(arange(0, n, step), n = 1, step = 0); }, "[div] integer division by zero");
+  const std::string_view no_steps = "[arange] the extent of axis 0 is -1, and must not be negative";
+  for (std::int64_t last : {-1, 0, 1})
+    check([&] { s.run(arange(0, n, step), n = last, step = 0); }, no_steps);
+  placeholder<double> end("end"), by("by");
+  for (double last : {-1., 0., 1.})
+    check([&] { s.run(arange(0, end, by), end = last, by = 0); }, no_steps);
+  check([&] { s.run(arange(0, end, by), end = std::nan(""), by = 1); }, no_steps);
   check([&] { arange(0, 5, 0); }, "[arange] the step is 0");
-  check([&] { arange(0., 5., 0.); }, "[arange] from 0 to 5 by 0 there is no number of steps");
+  check([&] { arange(0., 5., 0.); }, "[arange] the step is 0");
+  check([&] { arange(0., std::nan("")); }, "[arange] expects numbers that steps of 1 lead from");
+  // The dtype that is asked for is not another one's.
+  check([&] { arange<double>(any_tensor(cast<float>(end)), 5); },
+        "[arange] expects scalars of double, and got float()");
 }

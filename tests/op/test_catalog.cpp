@@ -9,6 +9,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::maker;
 
 TEST_CASE("the catalog lists every operation once") {

@@ -6,6 +6,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::maker;
 using testing::own_graph;

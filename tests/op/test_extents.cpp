@@ -5,6 +5,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::maker;
 using testing::own_graph;
@@ -170,9 +171,9 @@ TEST_CASE_FIXTURE(own_graph, "errors of what a run computes name the axis") {
   check_error([&] { slice(x, {i}, {2}); },
               "[slice] expects a first index and a size of each of 2 axes, and got 1 and 1");
   check_error([&] { slice(x, any(dtype::int64, {dyn}), shape<2, 3>); },
-              "[extents] expects integer scalars, or an integer vector whose extent is known");
+              "a shape or an index that a run computes is made of integer scalars, or is an");
   check_error([&] { zeros(shape<dyn>, {any(dtype::float32, {})}); },
-              "[extents] expects integer scalars");
+              "a shape or an index that a run computes is made of integer scalars");
   check_error([&] { random_normal_like(any(dtype::int32, {dyn})); },
               "[random_normal] is not defined for int32");
 }

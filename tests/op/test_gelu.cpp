@@ -7,6 +7,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::own_graph;
 
 namespace {
@@ -163,6 +164,13 @@ TEST_CASE_FIXTURE(own_graph, "gelu's approximation by tanh") {
                              1.954597694087775};
   for (int i = 0; i < 5; ++i) CHECK(v(i) == doctest::Approx(expected[i]).epsilon(2e-6));
   CHECK(v(5) == INFINITY);
+  const auto [slope] = gradients(sum(gelu_tanh(x)), x);
+  const ndarray<float, 6> far{-3e38f, -1e20f, -100, 100, 1e20f, 3e38f};
+  const auto [values, d] = s.run(gelu_tanh(x), slope, x = far);
+  for (int i = 0; i < 6; ++i) {
+    CHECK(values(i) == std::max(far(i), 0.f));
+    CHECK(d(i) == (far(i) > 0 ? 1 : 0));
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "sigmoid cross entropy is stable") {

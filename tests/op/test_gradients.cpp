@@ -6,6 +6,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::maker;
 
@@ -149,4 +150,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a power of 0 has a finite gradient") {
   session s;
   const any_tensor of[] = {x}, slope = plan::gradients(sum(pow(x, y)), of)[0];
   CHECK(s.run(slope, x = {0, 0, 2}, y = {0, 1, 0}) == ndarray<float, 3>{0, 1, 0}.array());
+  // 1 / x is infinite.
+  CHECK(s.run(slope, x = {1e-40f, -1e-45f, 2}, y = {0, 0, 1}) ==
+        ndarray<float, 3>{0, 0, 1}.array());
 }

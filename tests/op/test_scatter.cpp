@@ -6,6 +6,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 TEST_CASE_FIXTURE(testing::own_graph, "updates of rows say what does not fit") {

@@ -5,6 +5,7 @@
 #include "modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::any;
 using testing::maker;
 using testing::type_of;

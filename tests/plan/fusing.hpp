@@ -7,10 +7,10 @@
 
 namespace testing {
 
-inline deft::flat_graph fused(deft::flat_graph f) {
+inline deft::ext::flat_graph fused(deft::ext::flat_graph f) {
   f = on_cpu(std::move(f));
-  deft::plan::fuse(f.graph, f.fetches);
-  validate(f.graph);
+  deft::ext::plan::fuse(f.graph, f.fetches);
+  deft::ext::validate(f.graph);
   return f;
 }
 

@@ -10,6 +10,7 @@
 namespace testing {
 
 using namespace deft;
+using namespace deft::ext;
 
 using outputs = std::vector<any_array>;
 

@@ -11,21 +11,21 @@
 
 namespace testing {
 
-using deft::edge_def;
 using deft::graph_def;
-using deft::node_def;
+using deft::ext::edge_def;
+using deft::ext::node_def;
 
-inline deft::flat_graph flat(std::initializer_list<deft::any_tensor> fetches,
-                             std::initializer_list<deft::any_tensor> feeds = {}) {
-  std::vector<deft::output> f, d;
+inline deft::ext::flat_graph flat(std::initializer_list<deft::any_tensor> fetches,
+                                  std::initializer_list<deft::any_tensor> feeds = {}) {
+  std::vector<deft::ext::output> f, d;
   for (const auto& t : fetches) f.push_back(t.handle());
   for (const auto& t : feeds) d.push_back(t.handle());
-  return deft::flatten(f, d);
+  return deft::ext::flatten(f, d);
 }
 /// The output that stands for an operation in fetches.
-inline deft::flat_graph flat(const deft::operation& o) {
-  const deft::output fetch{o.handle(), deft::run_only};
-  return deft::flatten({&fetch, 1}, {});
+inline deft::ext::flat_graph flat(const deft::operation& o) {
+  const deft::ext::output fetch{o.handle(), deft::ext::run_only};
+  return deft::ext::flatten({&fetch, 1}, {});
 }
 
 inline std::vector<std::string_view> ops_of(const graph_def& g) {
@@ -52,12 +52,12 @@ inline const node_def& named(const graph_def& g, std::string_view name) {
   return g.nodes.front();
 }
 
-inline deft::placement device_at(std::string_view name) {
-  return deft::intern(deft::parse_device(name));
+inline deft::ext::placement device_at(std::string_view name) {
+  return deft::ext::intern(deft::parse_device(name));
 }
 
 /// Places all nodes on the processor, except where they request another device.
-inline deft::flat_graph on_cpu(deft::flat_graph f) {
+inline deft::ext::flat_graph on_cpu(deft::ext::flat_graph f) {
   for (auto& n : f.graph.nodes)
     n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
   return f;
@@ -66,9 +66,9 @@ inline deft::flat_graph on_cpu(deft::flat_graph f) {
 /// A device that runs the whole catalog except for `except`.
 inline deft::device_info made_up(std::string_view name,
                                  std::initializer_list<std::string_view> except = {}) {
-  auto kernels = std::make_shared<deft::kernel_set>();
-  for (const auto* d : deft::catalog_ops())
-    kernels->add(d->name, deft::all_dtypes | deft::dtype_set{deft::dtype::none});
+  auto kernels = std::make_shared<deft::ext::kernel_set>();
+  for (const auto* d : deft::ext::catalog_ops())
+    kernels->add(d->name, deft::ext::all_dtypes | deft::ext::dtype_set{deft::dtype::none});
   for (auto e : except) kernels->remove(e);
   deft::device_info d;
   d.name = device_at(name);

@@ -6,6 +6,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::device_at;
 using testing::flat;
 using testing::made_up;

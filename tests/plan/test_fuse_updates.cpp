@@ -8,6 +8,7 @@
 #include "fusing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::flat;
 using testing::fused;
 using testing::names;

@@ -6,6 +6,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::own_graph;
 using tensors = std::vector<any_tensor>;
 

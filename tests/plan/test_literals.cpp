@@ -5,6 +5,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::flat;
 using testing::names;
 using testing::ops_of;

@@ -5,6 +5,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::maker;
 using testing::own_graph;
 

@@ -6,6 +6,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::edge_def;
 using testing::find_op_in;
 using testing::flat;

@@ -6,6 +6,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::find_op_in;
 using testing::first;
 using testing::flat;

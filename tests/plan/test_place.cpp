@@ -5,6 +5,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::device_at;
 using testing::first;
 using testing::flat;

@@ -7,6 +7,7 @@
 #include "planning.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::difference;
 using testing::outputs;
 using testing::values_for;

@@ -11,6 +11,7 @@
 #include "random_graphs.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::difference;
 using testing::distance;
 using testing::kind_of_graph;

@@ -4,6 +4,7 @@
 #include <deft/execute/cpu/instructions.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/conv2d.hpp>
+#include <deft/op/gather.hpp>
 #include <deft/op/max_pool.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
 #include <deft/plan/gradients.hpp>
@@ -13,6 +14,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::difference;
 using testing::distance;
 using testing::make_graph;
@@ -22,6 +24,8 @@ using testing::values_for;
 namespace {
 
 constexpr double tolerance = 1e-3;
+/// Of means of thousands of addends: that shows if a few of them are missing.
+constexpr double of_long_sums = 1e-5, of_losses = 1e-4;
 
 outputs run(std::uint64_t seed, dtype t, const dims& extents, bool known, bool fuse, int threads) {
   graph own;
@@ -68,11 +72,11 @@ outputs run(const std::vector<dims>& operands, dtype t, const operation_of& f, i
   return s.run(f(x), feeds);
 }
 /// An operation with a kernel of its own, and its gradients.
-void check(const std::vector<dims>& operands, const operation_of& f) {
+void check(const std::vector<dims>& operands, const operation_of& f, double most = tolerance) {
   CAPTURE(str(operands[0], " ", operands.back()));
   const outputs one = run(operands, dtype::float32, f, 1);
   CHECK(difference(one, run(operands, dtype::float32, f, 3)) == "");
-  CHECK(distance(one, run(operands, dtype::float64, f, 1)) < tolerance);
+  CHECK(distance(one, run(operands, dtype::float64, f, 1)) < most);
 }
 operation_of with_gradients(const std::function<any_tensor(const std::vector<any_tensor>&)>& f) {
   return [=](const std::vector<any_tensor>& x) {
@@ -132,8 +136,14 @@ TEST_CASE("softmax and its cross entropy of rows as long, or as many, as a thres
   around(thresholds::rows_of_logarithms, [&](auto rows) { check_rows(rows, 10); });
   around(thresholds::softmax_chunk, [&](auto n) { check_rows(3, n); });
   around(thresholds::softmax_chunk / 16, [&](auto rows) { check_rows(rows, 16); });
-  for (const std::int64_t lanes : {2, 4, 8, 16, 64 * 4, 64 * 8, 64 * 16})
-    around(lanes, [&](auto n) { check_rows(33, n); });
+  for (const std::int64_t lanes : {2, 4, 8, 16})
+    for (const std::int64_t size : {lanes, lanes * thresholds::addends_together})
+      around(size, [&](auto n) { check_rows(33, n); });
+  // A leaf has so many registers, and the first level of sums so many leaves.
+  constexpr std::int64_t leaf = thresholds::addends_together * cpu::register_bytes / 4;
+  around(leaf * thresholds::addends_together, [&](auto n) {
+    check({{2, n}, {2, n}}, losses, of_losses);
+  });
 }
 
 TEST_CASE("convolutions and pools as large as a threshold") {
@@ -144,11 +154,6 @@ TEST_CASE("convolutions and pools as large as a threshold") {
   };
   around(thresholds::few_outputs, [&](auto n) { check_convolution({2, 9, 9, 20}, 3, n); });
   around(thresholds::band_bytes / 4 / 64, [&](auto n) { check_convolution({1, 5, n, 8}, 3, 8); });
-  // Products that a tile adds in order.
-  for (const std::int64_t size : {64, 256}) {
-    around(size, [&](auto n) { check_convolution({1, 3, 3, n}, 1, 7); });
-    around(size, [&](auto n) { check_convolution({1, 1, n, 3}, 1, 7); });
-  }
   for (const std::int64_t lanes : {4, 8, 16, 32, 64})
     around(lanes, [&](auto n) {
       check_convolution({2, 6, 5, n}, 3, 5), check_convolution({2, 6, 5, 3}, 3, n);
@@ -157,8 +162,85 @@ TEST_CASE("convolutions and pools as large as a threshold") {
                      max_pool(x[0], {.window = {3, 2}, .stride = {2, 1}});
             }));
     });
+  const auto check_average = [](const dims& x, const dims& window) {
+    check({x}, with_gradients([=](const auto& in) {
+            return avg_pool(in[0], {.window = window, .stride = {1, 1}});
+          }),
+          of_long_sums);
+  };
+  static_assert(thresholds::addends_together == 64);
   for (const dims& window : {dims{7, 9}, dims{8, 8}, dims{13, 5}})
-    check({{1, 20, 21, 3}}, with_gradients([=](const auto& x) {
-            return avg_pool(x[0], {.window = window, .stride = {1, 1}});
-          }));
+    check_average({1, 20, 21, 3}, window);
+  // The first level of sums, and the second one.
+  for (const std::int64_t size : {64, 2 * 64, 64 * 64, 2 * 64 * 64})
+    around(size, [&](auto n) { check_average({1, 2, n + 2, 3}, {1, n}); });
+}
+
+TEST_CASE("convolutions with as many products as the levels of a tile's sums") {
+  const auto convolved = with_gradients(
+      [](const auto& x) { return conv2d(x[0], x[1], {.padding = padding_mode::same}); });
+  const auto check_convolution = [&](const dims& x, std::int64_t taps, std::int64_t channels) {
+    check({x, {taps, taps, x[3], channels}}, convolved);
+  };
+  constexpr std::int64_t leaf = thresholds::window_products, lanes = cpu::register_bytes / 4;
+  constexpr std::int64_t level = leaf * thresholds::addends_together;
+  for (const std::int64_t size : {thresholds::addends_together, leaf, 2 * leaf, level}) {
+    // Of the convolution, of the gradient by its input, and of that by its filter.
+    around(size, [&](auto n) { check_convolution({1, 1, 2, n}, 1, 7); });
+    around(size, [&](auto n) { check_convolution({1, 1, 2, 7}, 1, n); });
+    around(size, [&](auto n) { check({{1, 1, n, 3}, {1, 1, 3, 7}}, convolved, of_long_sums); });
+  }
+  // Along the rows of windows a register has so many of them.
+  for (const std::int64_t size : {leaf, level})
+    around(size * lanes, [&](auto n) { check_convolution({1, 1, 1, n}, 1, 2); });
+  // Leaves that end within a row of a window, or with it.
+  for (const std::int64_t taps : {2, 3, 4})
+    around(leaf / (taps * taps), [&](auto n) { check_convolution({1, 5, 5, n}, taps, 7); });
+  around(leaf / 8, [&](auto n) { check_convolution({2, 8, n, 3}, 2, 7); });
+}
+
+TEST_CASE("gradients by filters of as many images, or as large, as a threshold") {
+  const auto convolved = with_gradients([](const auto& x) { return conv2d(x[0], x[1]); });
+  constexpr std::int64_t groups = thresholds::filter_pieces;
+  constexpr std::int64_t level = thresholds::addends_together;
+  // Images of a group, each of which is a band: sums have two levels above `level` of them, and
+  // three from level * (level + 1) on.
+  for (const std::int64_t bands : {level, 2 * level, level * (level + 1)})
+    around(bands, [&](auto n) {
+      check({{groups * n - 1, 1, 1, 2}, {1, 1, 2, 3}}, convolved, of_long_sums);
+    });
+  // Images, and rows of the filter, that there is a piece for.
+  around(groups, [&](auto n) { check({{n, 3, 3, 2}, {2, 2, 2, 5}}, convolved); });
+  for (const std::int64_t pieces : {1, 2, 3, 8})
+    around(pieces * thresholds::filter_rows, [&](auto n) {
+      check({{1, 2, 2, n}, {1, 1, n, 5}}, convolved);
+    });
+  // A filter so large that there are fewer groups than images.
+  constexpr std::int64_t columns = 64;
+  for (const std::int64_t some : {2, 3})
+    around(thresholds::filter_part_bytes * groups / (some * 4 * columns), [&](auto n) {
+      check({{3, 1, 1, n}, {1, 1, n, columns}}, convolved);
+    });
+}
+
+TEST_CASE("sums of as many rows of the same index as a threshold") {
+  const auto check_rows = [](std::int64_t count, std::int64_t apart) {
+    // Of index 1, and after each `apart` of them one of another.
+    any_array index(dtype::int64, {count + (count - 1) / apart});
+    for (std::int64_t i = 0; i < index.elements(); ++i)
+      index.mutable_data<std::int64_t>()[i] =
+          i % (apart + 1) == apart ? i / (apart + 1) % 2 * 4 : 1;
+    const std::int64_t n = index.elements();
+    check(
+        {{5, 2}, {n, 2}},
+        [&](const std::vector<any_tensor>& x) {
+          const any_tensor rows = gather(x[0], deft::detail::add_constant(index, {}));
+          return gradients(mean(square(rows + x[1])), {x[0]});
+        },
+        of_long_sums);
+  };
+  constexpr std::int64_t part = thresholds::rows_together;
+  for (const std::int64_t size : {part, 2 * part, part * part, part * (part + 1)})
+    around(size, [&](auto n) { check_rows(n, n), check_rows(n, 5); });
+  around(part * part * part, [&](auto n) { check_rows(n, n); });
 }

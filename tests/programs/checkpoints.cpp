@@ -12,6 +12,7 @@
 #include <fstream>
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

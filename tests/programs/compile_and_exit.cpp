@@ -11,8 +11,9 @@
 
 int main(int, char** argv) {
   for (int i = 0; i < 30; ++i)
-    deft::gpu::compilations().ask(
-        deft::str("extern \"C\" __global__ void f", i, "(float* x) { *x = expf(*x); }"), "sm_90");
+    deft::ext::gpu::compilations().ask(
+        deft::ext::str("extern \"C\" __global__ void f", i, "(float* x) { *x = expf(*x); }"),
+        "sm_90");
   std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[1])));
   std::exit(3);
 }

@@ -4,6 +4,7 @@
 #include <deft/deft.hpp>
 
 using namespace deft;
+using namespace deft::ext;
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

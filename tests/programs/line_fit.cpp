@@ -12,11 +12,17 @@ int main(int argc, char** argv) {
       {"steps", "how many (50)"},
       {"fail", "the worker of this number throws instead of training"},
       {"patience", "how long a worker waits for a lost task, in ms (120,000)"},
+      {"vanish", "1: workers end at once, and tell nobody"},
       {"deaf", "1: goes on after training, and nothing ends it"},
       {"sync", "1: synchronous steps"},
       {"save", "saves a checkpoint into this folder every 1000 steps, and says where it ends"}};
   return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, own, [](task& self) {
     if (self.flag("fail") == std::to_string(self.index())) throw std::runtime_error("as told");
+    if (!self.flag("vanish").empty()) {
+      std::printf("process %d vanishes\n", static_cast<int>(getpid()));
+      std::fflush(stdout);
+      _exit(0);
+    }
     placeholder<float, dyn> x("x");
     auto scope = on(replica_device(self.cluster(), self.device()));
     variable<float> w("w", 0.f);

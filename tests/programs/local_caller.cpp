@@ -5,6 +5,7 @@
 
 int main(int, char** argv) {
   using namespace deft;
+  using namespace deft::ext;
   channel_group h;
   const auto c = h.connect(argv[1], deadline_in(std::chrono::seconds(60)));
   message m(message_kind::first_free);

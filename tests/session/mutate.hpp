@@ -106,7 +106,7 @@ inline std::string odd_text(dice& d) {
   return d.pick(odd);
 }
 
-inline deft::attr_value odd_attribute(dice& d) {
+inline deft::ext::attr_value odd_attribute(dice& d) {
   switch (d.below(5)) {
     case 0:
       return d.odd_number();
@@ -117,12 +117,12 @@ inline deft::attr_value odd_attribute(dice& d) {
     case 2:
       return odd_text(d);
     case 3: {
-      deft::integers list;
+      deft::ext::integers list;
       for (std::size_t n = d.below(10); n > 0; --n) list.push_back(d.odd_number());
       return list;
     }
     default: {
-      auto type = static_cast<deft::dtype>(1 + d.below(deft::dtype_count - 1));
+      auto type = static_cast<deft::dtype>(1 + d.below(deft::ext::dtype_count - 1));
       deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(6))});
       auto* bytes = static_cast<unsigned char*>(a.mutable_raw());
       for (std::size_t i = 0; i < a.bytes(); ++i)
@@ -132,7 +132,7 @@ inline deft::attr_value odd_attribute(dice& d) {
   }
 }
 
-inline void mutate(deft::program& p, dice& d) {
+inline void mutate(deft::ext::program& p, dice& d) {
   auto& i = d.pick(p.code);
   switch (d.below(7)) {
     case 0:
@@ -142,33 +142,33 @@ inline void mutate(deft::program& p, dice& d) {
       i.count = static_cast<std::uint8_t>(d.below(4));
       break;
     case 2:
-      i.type = static_cast<deft::dtype>(d.below(deft::dtype_count));
+      i.type = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
       break;
     case 3: {
-      auto all = deft::catalog_ops();
+      auto all = deft::ext::catalog_ops();
       i.op = all[d.below(all.size())];
       break;
     }
     case 4:
-      p.immediates.push_back(static_cast<deft::dtype>(d.below(deft::dtype_count)));
+      p.immediates.push_back(static_cast<deft::dtype>(d.below(deft::ext::dtype_count)));
       break;
     case 5:
       if (!p.inputs.empty())
-        d.pick(p.inputs) = static_cast<deft::dtype>(d.below(deft::dtype_count));
+        d.pick(p.inputs) = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
       break;
     default:
       p.code.push_back(i);
   }
 }
 
-inline void mutate(deft::attr_value& a, dice& d) {
-  if (auto* list = std::get_if<deft::integers>(&a); list && !list->empty() && d.chance(2)) {
+inline void mutate(deft::ext::attr_value& a, dice& d) {
+  if (auto* list = std::get_if<deft::ext::integers>(&a); list && !list->empty() && d.chance(2)) {
     d.pick(*list) = d.odd_number();
   } else if (auto* number = std::get_if<std::int64_t>(&a); number && d.chance(2)) {
     const std::uint64_t near = static_cast<std::uint64_t>(*number) + d.below(5) - 2;  // may wrap
     *number = d.chance(2) ? d.odd_number() : static_cast<std::int64_t>(near);
-  } else if (auto* p = std::get_if<deft::program_ref>(&a); p && *p && !d.chance(8)) {
-    auto changed = std::make_shared<deft::program>(**p);
+  } else if (auto* p = std::get_if<deft::ext::program_ref>(&a); p && *p && !d.chance(8)) {
+    auto changed = std::make_shared<deft::ext::program>(**p);
     mutate(*changed, d);
     *p = changed;
   } else {
@@ -177,7 +177,7 @@ inline void mutate(deft::attr_value& a, dice& d) {
 }
 
 /// Changes a node of `g`, its source location, or an edge.
-inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dice& d) {
+inline void mutate(deft::graph_def& g, std::vector<deft::ext::edge_def>& fetches, dice& d) {
   if (g.nodes.empty()) return;
   auto number = [&] {
     return static_cast<std::uint32_t>(d.chance(8) ? static_cast<std::size_t>(d.odd_number())
@@ -217,11 +217,11 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
     case 10:
       if (!n.outputs.empty())
         edit(n.outputs, [&](auto& o) {
-          d.pick(o).type = static_cast<deft::dtype>(d.below(deft::dtype_count));
+          d.pick(o).type = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
         });
       break;
     case 11: {
-      auto all = deft::catalog_ops();
+      auto all = deft::ext::catalog_ops();
       n.op = all[d.below(all.size())];
       break;
     }
@@ -229,10 +229,10 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
       // Consistent with its output type, so that it passes more checks.
       if (!n.attributes.empty()) {
         edit(n.attributes, [&](auto& a) { mutate(d.pick(a), d); });
-        std::vector<deft::tensor_type> in, out;
+        std::vector<deft::ext::tensor_type> in, out;
         try {
           for (auto e : n.inputs) in.push_back(g.nodes.at(e.node).outputs.at(e.port));
-          deft::infer_types(*n.op, {in, n.attributes}, out);
+          deft::ext::infer_types(*n.op, {in, n.attributes}, out);
           n.outputs = std::move(out);
         } catch (const std::exception&) {
           break;

@@ -85,24 +85,26 @@ class child_job {
       : ps_(ps) {
     std::vector<int> sockets;
     for (int i = 0; i < ps + workers; ++i) {
-      sockets.push_back(deft::listen_socket("localhost:0"));
-      addresses_.push_back(deft::address_of_socket(sockets.back()));
+      sockets.push_back(deft::ext::listen_socket("localhost:0"));
+      addresses_.push_back(deft::ext::address_of_socket(sockets.back()));
       ::fcntl(sockets.back(), F_SETFD, FD_CLOEXEC);
     }
     const auto first_worker = addresses_.begin() + ps;
     flags hosts;
     if (ps)
-      hosts.push_back("--ps_hosts=" + deft::join(flags(addresses_.begin(), first_worker), ","));
+      hosts.push_back("--ps_hosts=" +
+                      deft::ext::join(flags(addresses_.begin(), first_worker), ","));
     if (workers)
-      hosts.push_back("--worker_hosts=" + deft::join(flags(first_worker, addresses_.end()), ","));
+      hosts.push_back("--worker_hosts=" +
+                      deft::ext::join(flags(first_worker, addresses_.end()), ","));
     for (int i = 0; i < ps + workers; ++i) {
       const bool is_ps = i < ps;
       const int socket = sockets[static_cast<std::size_t>(i)];
       flags all = is_ps ? of_ps : of_workers;
       all.insert(all.end(), hosts.begin(), hosts.end());
       all.push_back(is_ps ? "--job_name=ps" : "--job_name=worker");
-      all.push_back(deft::str("--task_index=", is_ps ? i : i - ps));
-      all.push_back(deft::str("--listen_fd=", socket));
+      all.push_back(deft::ext::str("--task_index=", is_ps ? i : i - ps));
+      all.push_back(deft::ext::str("--listen_fd=", socket));
       ::fcntl(socket, F_SETFD, 0);
       tasks_.push_back(std::make_unique<child_program>(program, all));
       ::close(socket);

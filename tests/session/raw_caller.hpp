@@ -21,15 +21,15 @@ struct raw_caller {
       : links({{std::move(name), incarnation, {}, deft::credentials::of_environment()}, {}}),
         to(links.connect(address, soon())) {}
 
-  static deft::deadline soon() { return deft::deadline_in(std::chrono::seconds(60)); }
-  deft::message answer(const std::shared_ptr<deft::pending>& p) {
+  static deft::ext::deadline soon() { return deft::ext::deadline_in(std::chrono::seconds(60)); }
+  deft::ext::message answer(const std::shared_ptr<deft::ext::pending>& p) {
     REQUIRE(links.wait_for(*p, soon()));
     return p->take();
   }
-  deft::message answer(deft::message&& m) { return answer(to->call(std::move(m))); }
+  deft::ext::message answer(deft::ext::message&& m) { return answer(to->call(std::move(m))); }
   std::uint64_t open_session() {
-    using namespace deft::wire;
-    return unpack<session_opened>(answer(pack(deft::wire::open_session{}))).session;
+    using namespace deft::ext::wire;
+    return unpack<session_opened>(answer(pack(deft::ext::wire::open_session{}))).session;
   }
   /// The outcome of a call that was sent before, or of `m`.
   template <class Call>
@@ -37,8 +37,8 @@ struct raw_caller {
     return outcome_of([&] { answer(std::forward<Call>(c)); });
   }
 
-  deft::channel_group links;
-  std::shared_ptr<deft::channel> to;
+  deft::ext::channel_group links;
+  std::shared_ptr<deft::ext::channel> to;
 };
 
 }  // namespace testing

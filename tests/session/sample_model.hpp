@@ -8,8 +8,9 @@ namespace testing {
 
 /// A model with most kinds of nodes, on worker 0; with `spread`, partly on worker 1. `initial`
 /// replaces the initializers of its variables.
-inline deft::flat_graph sample_model(bool spread, bool initial = false) {
+inline deft::ext::flat_graph sample_model(bool spread, bool initial = false) {
   using namespace deft;
+  using namespace deft::ext;
   graph g;
   auto in = as_default(g);
   auto scope = on(device("/job:worker/task:0"));

@@ -55,7 +55,7 @@ struct outcome {
   bool says(const std::string& text) const { return message.find(text) != message.npos; }
 };
 inline std::string to_string(const outcome& o) {
-  return o.message.empty() ? "no error" : deft::str(o.code, ": ", o.message);
+  return o.message.empty() ? "no error" : deft::ext::str(o.code, ": ", o.message);
 }
 template <class F>
 outcome outcome_of(F&& f) {

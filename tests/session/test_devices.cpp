@@ -5,6 +5,7 @@
 #include "session/together.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;

@@ -14,6 +14,7 @@
 #include "sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::is_loss;
 using testing::log_lines;
 using testing::outcome_of;

@@ -17,6 +17,7 @@
 #include "transport/wire.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::dice;
 using testing::outcome_of;
 using testing::sample_model;

@@ -6,6 +6,7 @@
 #include "session/raw_caller.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 
 // Sanitizers have allocators of their own.

@@ -8,6 +8,7 @@
 #include "sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::outcome_of;
 using testing::own_graph;
 

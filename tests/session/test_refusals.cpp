@@ -9,6 +9,7 @@
 #include "transport/wire.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;

@@ -10,6 +10,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::certificate_authority;
 using testing::child_job;
 using testing::child_program;

@@ -49,18 +49,18 @@ struct board {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-inline std::string server_device(int i) { return deft::str("/job:ps/task:", i, "/cpu:0"); }
-inline std::string worker_device(int i) { return deft::str("/job:worker/task:", i, "/cpu:0"); }
+inline std::string server_device(int i) { return deft::ext::str("/job:ps/task:", i, "/cpu:0"); }
+inline std::string worker_device(int i) { return deft::ext::str("/job:worker/task:", i, "/cpu:0"); }
 
 /// The variables of one worker, in the present graph.
 struct worker_variables {
   explicit worker_variables(int worker)
       : elements(deft::on(deft::device(server_device(worker % servers)), [&] {
-          return deft::variable<float, large>(deft::str("elements_", worker), deft::zeros());
+          return deft::variable<float, large>(deft::ext::str("elements_", worker), deft::zeros());
         })) {
     for (int p = 0; p < servers; ++p) {
       auto there = deft::on(deft::device(server_device(p)));
-      own.emplace_back(deft::str("own_", worker, "_", p), 0);
+      own.emplace_back(deft::ext::str("own_", worker, "_", p), 0);
     }
   }
   std::vector<deft::variable<std::int64_t>> own;
@@ -72,7 +72,7 @@ inline std::vector<deft::variable<std::int64_t>> common_variables() {
   std::vector<deft::variable<std::int64_t>> all;
   for (int p = 0; p < servers; ++p) {
     auto there = deft::on(deft::device(server_device(p)));
-    all.emplace_back(deft::str("all_", p), 0);
+    all.emplace_back(deft::ext::str("all_", p), 0);
   }
   return all;
 }

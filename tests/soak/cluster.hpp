@@ -17,7 +17,7 @@ struct violation : std::runtime_error {
 };
 template <class... Parts>
 [[noreturn]] void violated(const Parts&... parts) {
-  throw violation(deft::str(parts...));
+  throw violation(deft::ext::str(parts...));
 }
 
 /// A folder for logs and checkpoints.
@@ -60,7 +60,7 @@ class job_cluster {
       std::vector<std::string> list;
       const int first = job == std::string("ps") ? 0 : servers;
       for (int t = first; t < (first ? size() : servers); ++t) list.push_back(relay_.address(t));
-      flags_.push_back(deft::str("--", job, "_hosts=", deft::join(list, ",")));
+      flags_.push_back(deft::ext::str("--", job, "_hosts=", deft::ext::join(list, ",")));
     }
   }
 
@@ -70,17 +70,17 @@ class job_cluster {
   /// Where a task itself listens, for sessions that do not pass by the relay.
   const std::string& target(int t) const { return targets_[static_cast<std::size_t>(t)]; }
   std::string name_of(int t) const {
-    return t < servers_ ? deft::str("ps ", t) : deft::str("worker ", t - servers_);
+    return t < servers_ ? deft::ext::str("ps ", t) : deft::ext::str("worker ", t - servers_);
   }
 
   /// With more flags than all have.
   void start(int t, const std::vector<std::string>& more = {}) {
-    const int listening = deft::listen_socket("127.0.0.1:0");
-    const std::string address = deft::address_of_socket(listening);
+    const int listening = deft::ext::listen_socket("127.0.0.1:0");
+    const std::string address = deft::ext::address_of_socket(listening);
     std::vector<std::string> arguments{t < servers_ ? "--job_name=ps" : "--job_name=worker"};
     arguments.insert(arguments.end(), flags_.begin(), flags_.end());
-    arguments.push_back(deft::str("--task_index=", t < servers_ ? t : t - servers_));
-    arguments.push_back(deft::str("--listen_fd=", listen_fd));
+    arguments.push_back(deft::ext::str("--task_index=", t < servers_ ? t : t - servers_));
+    arguments.push_back(deft::ext::str("--listen_fd=", listen_fd));
     arguments.insert(arguments.end(), {"--intra_op_threads=1", "--simulated_gpus=0"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     at(t) = process(arguments, listening, shared_, log_of(t));
@@ -113,8 +113,8 @@ class job_cluster {
 
  private:
   std::string log_of(int t) const {
-    return deft::str(folder_, "/", t < servers_ ? "ps" : "worker", t < servers_ ? t : t - servers_,
-                     ".log");
+    return deft::ext::str(folder_, "/", t < servers_ ? "ps" : "worker",
+                          t < servers_ ? t : t - servers_, ".log");
   }
 
   const int servers_;

@@ -8,6 +8,7 @@
 #include "jobs.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 
 namespace soak {

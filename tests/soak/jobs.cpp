@@ -14,6 +14,7 @@
 #include "cluster.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 
 namespace soak {
@@ -120,7 +121,9 @@ class job_test {
     end_all();
   }
 
-  void print(bool passed) const {
+  void print(bool passed) {
+    // Which go on writing checkpoints.
+    for (int t = 0; t < cluster_.size(); ++t) cluster_.kill(t);
     std::printf("soak test of a training job\n");
     for (const auto& [what, n] : done_) std::printf("  %-36s %d\n", what.c_str(), n);
     std::printf("  %-36s %d\n", "checkpoints of one moment", checked_);

@@ -75,16 +75,16 @@ class process {
     if (running() && ::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
     if (!status_) return {};
     return WIFSIGNALED(*status_) ? std::string(::strsignal(WTERMSIG(*status_)))
-                                 : deft::str("exit code ", WEXITSTATUS(*status_));
+                                 : deft::ext::str("exit code ", WEXITSTATUS(*status_));
   }
 
   std::uint64_t descriptors() const {
-    const auto entries = std::filesystem::directory_iterator(deft::str("/proc/", pid_, "/fd"));
+    const auto entries = std::filesystem::directory_iterator(deft::ext::str("/proc/", pid_, "/fd"));
     return static_cast<std::uint64_t>(std::distance(begin(entries), end(entries)));
   }
   /// Of /proc/PID/status: "VmRSS" in KiB, "Threads".
   std::uint64_t status(const std::string& name) const {
-    std::ifstream file(deft::str("/proc/", pid_, "/status"));
+    std::ifstream file(deft::ext::str("/proc/", pid_, "/status"));
     for (std::string line; std::getline(file, line);)
       if (line.starts_with(name + ":")) return std::stoull(line.substr(name.size() + 1));
     return 0;

@@ -48,7 +48,7 @@ class relay {
 
   /// What the other tasks are told.
   std::string address(int task) const {
-    return deft::str("127.0.0.1:", at(task).acceptor.local_endpoint().port());
+    return deft::ext::str("127.0.0.1:", at(task).acceptor.local_endpoint().port());
   }
   /// Where the task itself listens; 0: callers are turned away.
   void lead_to(int task, std::uint16_t port) { at(task).port = port; }

@@ -14,6 +14,7 @@
 #include "session/mutate.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 
 namespace soak {

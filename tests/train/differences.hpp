@@ -36,7 +36,7 @@ inline void check_differences(const deft::any_tensor& y, std::vector<point> at) 
   const any_tensor loss = sum(y * y * 0.5 + y);
   std::vector<any_tensor> xs;
   for (const point& p : at) xs.push_back(p.x);
-  const std::vector<any_tensor> gradients = deft::plan::gradients(loss, xs);
+  const std::vector<any_tensor> gradients = deft::ext::plan::gradients(loss, xs);
   deft::session s;
   const auto value = [&] {
     return *std::get<0>(s.run(loss, xs, feeds_of(at))).template data<double>();

@@ -10,6 +10,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::names_in;
 using testing::own_graph;
@@ -351,6 +352,41 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
   CHECK(error_of([&] {
           saver().restore(s, folder / "hub.safetensors");
         }).find("\"x\" is float(1), and of F8_E4M3 in the checkpoint") != std::string::npos);
+}
+
+TEST_CASE("two jobs may save into one directory, with the step that the checkpoint holds") {
+  const temporary_folder folder;
+  std::vector<std::string> errors(2);
+  {
+    std::vector<std::jthread> jobs;
+    for (int job = 0; job < 2; ++job)
+      jobs.emplace_back([&, job] {
+        errors[static_cast<std::size_t>(job)] = error_of([&] {
+          graph g;
+          auto in = as_default(g);
+          variable<float, 3000> w("w", zeros());
+          variable<std::int64_t> step("step", std::int64_t{job});
+          session s;
+          s.run(initialize_all());
+          s.run(w.assign_add(static_cast<float>(job)));
+          for (int i = 0; i < 15; ++i) {
+            saver({.max_to_keep = 100}).save(s, folder / "m", step);
+            s.run(w.assign_add(2.f), step.assign_add(2));
+          }
+        });
+      });
+  }
+  CHECK(errors == std::vector<std::string>(2, ""));
+  const auto paths = checkpoints_in(folder.path());
+  CHECK(paths.size() == 30);
+  for (const std::string& path : paths) {
+    CAPTURE(path);
+    const auto saved = read_safetensors(path + ".1.localhost-0.safetensors");
+    const auto step = saved.at("step").item<std::int64_t>();
+    CHECK(path.ends_with(str("-", step)));
+    CHECK(saved.at("w").data<float>()[2999] == static_cast<float>(step));
+  }
+  CHECK(names_in(folder).size() == 60);
 }
 
 TEST_CASE("two jobs may save into one directory") {

@@ -4,6 +4,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 TEST_CASE("the first exception stops all threads, and join throws it") {

@@ -12,6 +12,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::child_job;
 using testing::child_program;
 using testing::outcome_of;

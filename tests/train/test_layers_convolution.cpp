@@ -4,6 +4,7 @@
 #include "differences.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 TEST_CASE_FIXTURE(own_graph, "a convolution makes its variables once for each name") {

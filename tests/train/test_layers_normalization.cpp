@@ -5,6 +5,7 @@
 #include "differences.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 using doctest::Approx;
 

@@ -4,6 +4,7 @@
 #include "differences.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 using doctest::Approx;
 

@@ -4,6 +4,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using doctest::Approx;
 using testing::outcome_of;
 using testing::own_graph;

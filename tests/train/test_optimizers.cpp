@@ -11,6 +11,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using doctest::Approx;
 using testing::own_graph;
 

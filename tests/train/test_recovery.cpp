@@ -10,6 +10,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::faulty_network;
 using testing::log_lines;
 using testing::threaded_job;

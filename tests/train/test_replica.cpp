@@ -7,6 +7,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::own_graph;
 
 TEST_CASE_FIXTURE(own_graph, "replica_device places variables on the parameter servers in turn") {

@@ -2,13 +2,17 @@
 // Variables while they are restored, and what becomes of sessions that use them meanwhile.
 #include <deft/op/initialized.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <deft/train/optimizers.hpp>
+#include <deft/train/sync_replicas.hpp>
 #include <deft/transport/listener.hpp>
+#include <future>
 #include <optional>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
@@ -31,8 +35,12 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   CHECK(outcome_of([&] { other.run(up); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);
   CHECK(outcome_of([&] { saver().save(s, folder / "m"); }).code == errc::aborted);
-  s.run(detail::initialize_if_empty(w));  // does nothing
+  const operation first = detail::initialize_if_empty(w);
+  s.run(first);  // does nothing
+  const any_tensor value_then(output{first.handle(), 0});
+  CHECK(outcome_of([&] { s.run(value_then); }).code == errc::aborted);
   s.run(w.assign(7.f));
+  CHECK(outcome_of([&] { s.run(value_then); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(twice); }).code == errc::aborted);
   CHECK(outcome_of([&] { s.run(run_options{.timeout = 20ms}, await_initialized(w)); }).code ==
         errc::deadline_exceeded);
@@ -41,6 +49,7 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   s.run(detail::end_restoring(w));
   waiting.join();
   CHECK(other.run(twice) == 14);
+  CHECK(s.run(value_then).item<float>() == 7);
   // Steps that were begun before do not change what was restored.
   CHECK(outcome_of([&] { other.run(up); }).says("\"w\" was restored"));
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);
@@ -130,6 +139,51 @@ TEST_CASE("a state that was restored in part is restored by the next chief") {
     seen = {now_a, now_b};
   }) == 0);
   CHECK(seen == std::vector<float>{4, 4});
+}
+
+TEST_CASE(
+    "a round that a lost replica may have applied in part is restored, or kept if it cannot be") {
+  for (const bool saves : {true, false}) {
+    CAPTURE(saves);
+    two_servers cluster;
+    log_lines lines(logging::level::info);
+    float last = 0;
+    CHECK(cluster.as_chief([&](task& self) {
+      const auto there = on(device("/job:ps/task:0"));
+      const variable<float> w("w", 0.f);
+      const auto train = sync_replicas(sgd(1), 1, 1).minimize(w * -1.f, global_step());
+      const monitored_options options{.checkpoint_dir =
+                                          saves ? cluster.folder.path().string() : std::string()};
+      {
+        monitored_session s(self, options);
+        for (int i = 0; i < 3; ++i) s.run(train);
+      }  // model-3
+      {
+        // As a replica that is killed when its update has changed one of the variables.
+        const auto node = [](const char* collection) {
+          return current_graph().collected(collection, "").front().node;
+        };
+        const tensor<std::uint8_t, dyn> left(node("sync_replicas/join")->inputs()[0]);
+        const any_tensor grant(output{node("sync_replicas/grant"), 0});
+        session lost(self);
+        lost.run(operation(node("sync_replicas/join")), left = ndarray<std::uint8_t, dyn>(0));
+        auto step =
+            std::async(std::launch::async, [&] { return outcome_of([&] { lost.run(train); }); });
+        lost.run(grant);
+        lost.run(w.assign(100.f));
+        lost.close();
+        CHECK(step.get().code == errc::cancelled);
+      }
+      monitored_session s(self, options);
+      s.run(train);
+      last = s.session().run(w);
+    }) == 0);
+    CHECK(last == (saves ? 4 : 101));
+    const std::string text = join(lines.take(), "\n");
+    CAPTURE(text);
+    CHECK(text.find(saves ? "restored " + (cluster.folder / "model-3").string()
+                          : "there is no checkpoint to restore") != text.npos);
+  }
 }
 
 TEST_CASE("a recovery says whether training goes on from a checkpoint or begins anew") {

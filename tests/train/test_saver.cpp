@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/initialized.hpp>
+#include <deft/train/checkpoint_index.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/saver.hpp>
 #include <deft/train/sync_replicas.hpp>
@@ -15,6 +17,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::names_in;
 using testing::own_graph;
@@ -334,6 +337,80 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint is named after the step that it holds
   CHECK(unsaved.says("\"step\""));
 }
 
+TEST_CASE_FIXTURE(own_graph, "a save whose step is not known yet leaves files of others alone") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  variable<std::int64_t> step("step", std::int64_t{3});
+  session s;
+  s.run(initialize_all());
+  // Of other processes: one that saves as this one does, and one that saves the same step.
+  std::optional<detail::index_writer> unnamed(folder / "m"), same(folder / "m-3");
+  const std::vector<std::string> theirs{"m-3.1.localhost-0.safetensors",
+                                        "m.1-77.localhost-0.safetensors",
+                                        "m.1.localhost-0.safetensors"};
+  for (const auto& name : theirs) testing::write_bytes(folder / name, "x");
+  CHECK(saver().save(s, folder / "m", step) == folder / "m-3");
+  for (const auto& name : theirs) CHECK(testing::read_bytes(folder / name) == "x");
+  CHECK(read_safetensors(folder / "m-3.2.localhost-0.safetensors").contains("step"));
+  unnamed.reset();
+  same.reset();
+  s.run(step.assign(4));
+  saver().save(s, folder / "m", step);  // they were leftovers now
+  CHECK(names_in(folder) ==
+        std::vector<std::string>{"m-3.2.localhost-0.safetensors", "m-3.index.json",
+                                 "m-4.1.localhost-0.safetensors", "m-4.index.json"});
+}
+
+namespace {
+
+/// The names of what appears in a folder and disappears from it, in order: "+name", "-name".
+class changes_of {
+ public:
+  explicit changes_of(const temporary_folder& folder) : events_(inotify_init1(IN_NONBLOCK)) {
+    REQUIRE(inotify_add_watch(events_.get(), folder.path().c_str(),
+                              IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO) >= 0);
+  }
+  std::vector<std::string> take() {
+    std::vector<std::string> all;
+    alignas(inotify_event) char buffer[16'384];
+    for (ssize_t n; (n = read(events_.get(), buffer, sizeof buffer)) > 0;)
+      for (const char* at = buffer; at < buffer + n;) {
+        const auto& e = *reinterpret_cast<const inotify_event*>(at);
+        const bool here = (e.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+        all.push_back(str(here ? "+" : "-", static_cast<const char*>(e.name)));
+        at += sizeof(inotify_event) + e.len;
+      }
+    return all;
+  }
+
+ private:
+  const file_descriptor events_;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "an index is being written as long as files have its name") {
+  const temporary_folder folder;
+  variable<std::int64_t> step("step", std::int64_t{3});
+  session s;
+  s.run(initialize_all());
+  changes_of changes(folder);
+  saver().save(s, folder / "m", step);
+  const auto all = changes.take();
+  CAPTURE(join(all, " "));
+  const auto first = [&](std::string_view beginning) {
+    return std::ranges::find_if(all, [&](const auto& c) { return c.starts_with(beginning); });
+  };
+  const auto files = first("+m.1-"), named = first("+m-3.1.localhost-0.safetensors");
+  const auto gone = first("-m.index.json."), index = first("+m-3.index.json.");
+  REQUIRE(files != all.end());
+  REQUIRE(named != all.end());
+  REQUIRE(gone != all.end());
+  CHECK(first("+m.index.json.") < files);
+  CHECK(index < named);
+  CHECK(named < gone);
+}
+
 TEST_CASE_FIXTURE(own_graph, "the values that a task saves are of one moment") {
   const temporary_folder folder;
   local_cluster c({{"ps", 1}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
@@ -396,6 +473,23 @@ TEST_CASE("checkpoints of synchronous training are of one round, on all tasks") 
     CHECK(values.at("a").item<float>() == -steps);
     CHECK(values.at("b").item<float>() == -steps);
   }
+}
+
+TEST_CASE_FIXTURE(own_graph, "rounds of synchronous training go on after saves that failed") {
+  const temporary_folder folder;
+  local_cluster c({{"ps", 1}, {"worker", 1}});  // which may not write
+  auto there = on(device("/job:ps"));
+  variable<float> w("w", 1.f);
+  const operation train = sync_replicas(sgd(1), 1, 1).minimize(w * 1.f, global_step());
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const replica_updates updates(s);
+  saver save;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(error_of([&] { save.save(s, folder / "m", i); }).starts_with("permission_denied: "));
+    s.run(train);
+  }
+  CHECK(s.run(w) == -4);
 }
 
 TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits") {

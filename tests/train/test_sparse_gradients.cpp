@@ -8,6 +8,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::own_graph;
 

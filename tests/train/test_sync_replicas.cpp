@@ -8,6 +8,7 @@
 #include "training.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::threaded_job;
@@ -30,7 +31,7 @@ struct replica {
 
   graph of;
   graph_scope scope;
-  deft::scope there;
+  deft::ext::scope there;
   variable<float> w;
   placeholder<float> g;
   operation train;

@@ -20,9 +20,9 @@ class threaded_job {
       : flags_(std::move(flags)) {
     for (int i = 0; i < ps + workers; ++i) {
       bool is_ps = i < ps;
-      int fd = deft::listen_socket("localhost:0");
+      int fd = deft::ext::listen_socket("localhost:0");
       auto& hosts = is_ps ? ps_hosts_ : worker_hosts_;
-      hosts += (hosts.empty() ? "" : ",") + deft::address_of_socket(fd);
+      hosts += (hosts.empty() ? "" : ",") + deft::ext::address_of_socket(fd);
       fds_.push_back(fd);
     }
     ps_ = ps;
@@ -41,10 +41,10 @@ class threaded_job {
  private:
   int run_one(int i, const std::function<void(deft::task&)>& body) {
     bool is_ps = i < ps_;
-    std::vector<std::string> words{"test", is_ps ? "--job_name=ps" : "--job_name=worker",
-                                   deft::str("--task_index=", is_ps ? i : i - ps_),
-                                   "--worker_hosts=" + worker_hosts_,
-                                   deft::str("--listen_fd=", fds_[static_cast<std::size_t>(i)])};
+    std::vector<std::string> words{
+        "test", is_ps ? "--job_name=ps" : "--job_name=worker",
+        deft::ext::str("--task_index=", is_ps ? i : i - ps_), "--worker_hosts=" + worker_hosts_,
+        deft::ext::str("--listen_fd=", fds_[static_cast<std::size_t>(i)])};
     if (ps_) words.push_back("--ps_hosts=" + ps_hosts_);
     words.insert(words.end(), flags_.begin(), flags_.end());
     std::vector<const char*> argv;

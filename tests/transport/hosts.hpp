@@ -20,7 +20,7 @@ class known_hosts {
       if (!no_number)
         found.push_back(number);
       else if (at == all.end())
-        deft::fail(deft::errc::unavailable, "cannot resolve host \"", host, "\"");
+        deft::ext::fail(deft::errc::unavailable, "cannot resolve host \"", host, "\"");
       else
         for (const auto& a : at->second) found.push_back(boost::asio::ip::make_address(a));
       return found;

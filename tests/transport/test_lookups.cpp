@@ -6,6 +6,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("an address is looked up once for all who ask meanwhile, and few at a time") {
   using detail::lookups;

@@ -40,7 +40,7 @@ TEST_CASE("hundreds of connections are served by few threads") {
   }
   // The serving threads, and a keeper for each loop. Where the system ran the keeper before those
   // that had been called, it called more of them: they end when they find nothing to do.
-  const int most = deft::usable_processors() + detail::serving_threads::most_spare + 2;
+  const int most = deft::ext::usable_processors() + detail::serving_threads::most_spare + 2;
   while (threads() - before > most && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
   CHECK(threads() - before <= most);
@@ -48,7 +48,7 @@ TEST_CASE("hundreds of connections are served by few threads") {
 
 TEST_CASE("a thread that took the place of a blocked one does so again in the next step") {
   constexpr int steps = 200;
-  const int calls = deft::usable_processors() + 1;
+  const int calls = deft::ext::usable_processors() + 1;
   std::mutex guard;
   std::set<pid_t> ran;
   mailbox<int> arrived, go_on;
@@ -78,7 +78,7 @@ TEST_CASE("a thread that took the place of a blocked one does so again in the ne
     for (auto& p : replies) REQUIRE(h.wait_for(*p, soon()));
   }
   // Threads of before may take part.
-  const int most = deft::usable_processors() + detail::serving_threads::most_spare + calls;
+  const int most = deft::ext::usable_processors() + detail::serving_threads::most_spare + calls;
   CHECK(static_cast<int>(ran.size()) <= most);
 }
 

@@ -30,6 +30,7 @@
 namespace testing {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// A deadline that only a hang reaches.
 inline deadline soon() { return deadline_in(std::chrono::seconds(60)); }

@@ -16,13 +16,14 @@ std::string to_string(const any_array& a);
 
 /// A dense row-major array. Copies share their elements: the first write through mutable_data
 /// copies them for the array that is written. A pointer from mutable_data may be written through
-/// until the array is copied.
+/// until the array is copied. An array that was moved from is empty.
 class any_array {
  public:
+  /// Empty: without dtype and elements; valid() is false.
   any_array() = default;
+  /// @cond
   any_array(const any_array&) = default;
   any_array& operator=(const any_array&) = default;
-  /// Leaves `o` empty.
   any_array(any_array&& o) noexcept
       : buffer_(std::move(o.buffer_)), shape_(o.shape_), type_(std::exchange(o.type_, {})) {}
   any_array& operator=(any_array&& o) noexcept {
@@ -31,57 +32,75 @@ class any_array {
     type_ = std::exchange(o.type_, {});
     return *this;
   }
-  /// Elements not initialized. Throws invalid_argument if `shape` has a `dyn` extent.
+  /// @endcond
+  /// `any_array a(dtype::float32, {2, 3})`, its elements not initialized. Throws invalid_argument
+  /// if `shape` has a `dyn` extent, resource_exhausted if there is not enough memory.
   any_array(dtype type, const dims& shape);
-  any_array(dtype type, const dims& shape, buffer elements)
+  /// @cond internal
+  any_array(dtype type, const dims& shape, ext::buffer elements)
       : buffer_(std::move(elements)), shape_(shape), type_(type) {}
+  /// @endcond
   /// Refers to `data`, which must outlive all copies of the array. Throws as the constructor.
   static any_array view(dtype type, const dims& shape, const void* data);
   /// A scalar.
-  template <element T>
+  template <ext::element T>
   static any_array scalar(T v) {
     any_array a(dtype_of<T>, dims{});
     *a.mutable_data<T>() = v;
     return a;
   }
 
+  /// Element type; none if the array is empty.
   dtype type() const { return type_; }
+  /// Extents, all of them known.
   const dims& shape() const { return shape_; }
+  /// Number of elements: 1 for a scalar, 0 for an empty array.
   std::int64_t elements() const { return valid() ? shape_.elements() : 0; }
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of_dtype(type_); }
+  /// Bytes of all elements.
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(elements()) * ext::size_of_dtype(type_);
+  }
+  /// Whether the array has a dtype, and so a value. One with an extent of 0 is valid, too.
   bool valid() const { return type_ != dtype::none; }
 
-  const buffer& storage() const { return buffer_; }
-  buffer take_storage() && { return std::move(buffer_); }
+  /// @cond internal
+  const ext::buffer& storage() const { return buffer_; }
+  ext::buffer take_storage() && { return std::move(buffer_); }
+  /// @endcond
+  /// The first element, for reading, whatever the dtype.
   const void* raw() const { return buffer_.data(); }
-  /// Copies the elements first if they are shared or borrowed.
+  /// The first element, for writing: copies the elements first if they are shared or borrowed.
   void* mutable_raw() {
     if (buffer_ && !buffer_.unique()) own();
     return buffer_.data();
   }
 
-  /// Throws invalid_argument if T is not the element type.
-  template <element T>
+  /// The first element, for reading: `a.data<float>()[i]` is number i in row-major order. Throws
+  /// invalid_argument if T is not the element type.
+  template <ext::element T>
   const T* data() const {
     expect(dtype_of<T>);
     return static_cast<const T*>(buffer_.data());
   }
-  /// The same for writing: copies the elements first if they are shared or borrowed.
-  template <element T>
+  /// The first element, for writing: copies the elements first if they are shared or borrowed.
+  /// Throws invalid_argument if T is not the element type.
+  template <ext::element T>
   T* mutable_data() {
     expect(dtype_of<T>);
     return static_cast<T*>(mutable_raw());
   }
-  template <element T>
+  /// All elements in row-major order, for reading while the array lives and is not changed:
+  /// `for (float f : a.span<float>())`. Throws as data does.
+  template <ext::element T>
   std::span<const T> span() const {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
   /// The only element. Throws invalid_argument if there are others, or T is not the element type.
-  template <element T>
+  template <ext::element T>
   T item() const {
     const T* only = data<T>();
     if (elements() != 1)
-      fail(errc::invalid_argument, "an array of shape ", shape_, " is not one element");
+      ext::fail(errc::invalid_argument, "an array of shape ", shape_, " is not one element");
     return *only;
   }
 
@@ -95,11 +114,12 @@ class any_array {
 
  private:
   void expect(dtype t) const {
-    if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
+    if (t != type_)
+      ext::fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
   }
   void own();
 
-  buffer buffer_;
+  ext::buffer buffer_;
   dims shape_;
   dtype type_ = dtype::none;
 };

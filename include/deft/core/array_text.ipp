@@ -54,13 +54,13 @@ struct number_parts {
 template <class T>
 class element_format {
  public:
-  void see(T v) { width_ = std::max(width_, str(v).size()); }
+  void see(T v) { width_ = std::max(width_, ext::str(v).size()); }
   void seen() {}
   std::string operator()(T v) const {
-    const std::string s = str(v);
+    const std::string s = ext::str(v);
     return std::string(width_ - s.size(), ' ') + s;
   }
-  static std::string scalar(T v) { return str(v); }
+  static std::string scalar(T v) { return ext::str(v); }
 
  private:
   std::size_t width_ = 0;
@@ -257,7 +257,7 @@ class array_printer {
 
 std::string to_string(const any_array& a) {
   if (!a.valid()) return "none";
-  return visit_dtype(a.type(), [&]<class T>() { return array_printer<T>(a).print(); });
+  return ext::visit_dtype(a.type(), [&]<class T>() { return array_printer<T>(a).print(); });
 }
 
 }  // namespace deft

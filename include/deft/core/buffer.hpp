@@ -9,6 +9,8 @@
 
 namespace deft {
 
+namespace ext {
+
 struct block;
 
 /// An allocator of blocks: the host's memory, or that of one device. It must outlive its blocks.
@@ -36,14 +38,26 @@ struct block {
 /// bytes; smaller ones of 1 KB and more are recycled, too, up to 64 MB.
 memory& host_memory();
 inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
+
+}  // namespace ext
+
 /// Returns recycled blocks to the system, as a server does when its last peer has disconnected.
 void trim_host_memory();
+
+namespace ext {
+
 /// Bytes of the free blocks that are kept for reuse.
 std::size_t recycled_host_memory();
+
+}  // namespace ext
+
 /// Limits blocks of 2 MB and more to `bytes` bytes in total; 0: the memory of the machine or the
 /// container. Beyond it allocation throws resource_exhausted, where otherwise the system would kill
 /// the process once the pages are written.
 void set_host_memory_limit(std::size_t bytes);
+
+namespace ext {
+
 /// Bytes of memory that this machine, or container, has.
 std::size_t physical_memory();
 
@@ -91,5 +105,7 @@ class buffer {
  private:
   block* block_ = nullptr;
 };
+
+}  // namespace ext
 
 }  // namespace deft

@@ -53,12 +53,12 @@ static_assert(number_of_medium(smallest_medium) == 0);
 static_assert(number_of_medium(medium_size(huge_page / 8 * 7)) + 1 == medium_sizes);
 
 /// AddressSanitizer reports uses of kept blocks.
-void mark_unused([[maybe_unused]] const block* b) {
+void mark_unused([[maybe_unused]] const ext::block* b) {
 #ifdef __SANITIZE_ADDRESS__
   ASAN_POISON_MEMORY_REGION(b->data, b->capacity);
 #endif
 }
-void mark_used([[maybe_unused]] const block* b) {
+void mark_used([[maybe_unused]] const ext::block* b) {
 #ifdef __SANITIZE_ADDRESS__
   ASAN_UNPOISON_MEMORY_REGION(b->data, b->capacity);
 #endif
@@ -88,22 +88,22 @@ std::size_t available_memory() {
 }
 
 /// Small and medium blocks are header and elements in one allocation; large ones are mapped.
-class host_memory_t final : public memory {
+class host_memory_t final : public ext::memory {
  public:
-  block* allocate(std::size_t bytes) override {
+  ext::block* allocate(std::size_t bytes) override {
     if (bytes > std::size_t{1} << 46)
-      fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
+      ext::fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
     if (bytes + cache_line <= smallest_medium) return small(bytes);
     return medium_size(bytes) < huge_page ? medium(medium_size(bytes)) : large(bytes);
   }
 
-  void release(block* b) noexcept override {
+  void release(ext::block* b) noexcept override {
     if (b->capacity < smallest_medium || !(b->capacity < huge_page ? keep_medium(b) : keep(b)))
       give_back(b);
   }
 
   void trim() {
-    std::vector<block*> all;
+    std::vector<ext::block*> all;
     {
       std::lock_guard lock(guard_);
       all.swap(kept_);
@@ -111,11 +111,11 @@ class host_memory_t final : public memory {
     }
     for (auto& k : medium_) {
       std::lock_guard lock(k.guard);
-      for (block* b : k.kept) kept_medium_bytes_ -= b->capacity;
+      for (ext::block* b : k.kept) kept_medium_bytes_ -= b->capacity;
       all.insert(all.end(), k.kept.begin(), k.kept.end());
       k.kept = {};
     }
-    for (block* b : all) give_back(b);
+    for (ext::block* b : all) give_back(b);
   }
 
   std::size_t kept() {
@@ -123,7 +123,7 @@ class host_memory_t final : public memory {
     return kept_bytes_ + kept_medium_bytes_;
   }
 
-  host_mapping find(const void* p) {
+  ext::host_mapping find(const void* p) {
     std::lock_guard lock(guard_);
     auto at = mappings_.upper_bound(static_cast<const char*>(p));
     if (at == mappings_.begin()) return {};
@@ -132,21 +132,21 @@ class host_memory_t final : public memory {
     if (offset >= at->second) return {};
     return {const_cast<char*>(at->first), at->second};
   }
-  void on_unmap(void (*f)(const host_mapping&) noexcept) { unmapping_ = f; }
+  void on_unmap(void (*f)(const ext::host_mapping&) noexcept) { unmapping_ = f; }
 
   void set_limit(std::size_t bytes) {
     std::lock_guard lock(guard_);
-    limit_ = bytes ? bytes : physical_memory();
+    limit_ = bytes ? bytes : ext::physical_memory();
   }
 
   // For growing_block; sizes are multiples of huge_page.
 
   /// A kept block that fits; null if there is none.
-  block* recycled(std::size_t capacity) {
+  ext::block* recycled(std::size_t capacity) {
     std::lock_guard lock(guard_);
     // The most recently released one that fits and wastes at most a quarter.
     for (std::size_t i = kept_.size(); i-- > 0;) {
-      block* b = kept_[i];
+      ext::block* b = kept_[i];
       if (b->capacity < capacity || b->capacity > capacity + capacity / 4) continue;
       kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
       kept_bytes_ -= b->capacity;
@@ -166,8 +166,8 @@ class host_memory_t final : public memory {
     return try_claim(at, bytes, leaves_some);
   }
   /// A block of what is reserved and claimed.
-  block* adopt(std::byte* p, std::size_t capacity) {
-    std::unique_ptr<block> b(large_block(p, capacity));
+  ext::block* adopt(std::byte* p, std::size_t capacity) {
+    std::unique_ptr<ext::block> b(large_block(p, capacity));
     std::lock_guard lock(guard_);
     mappings_.emplace(reinterpret_cast<const char*>(p), capacity);
     return b.release();
@@ -180,8 +180,8 @@ class host_memory_t final : public memory {
     munmap(p, capacity);
   }
   [[noreturn]] void fail_to_allocate(std::size_t bytes) {
-    fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ", mapped(),
-         " of ", limit());
+    ext::fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ",
+              mapped(), " of ", limit());
   }
 
  private:
@@ -194,15 +194,15 @@ class host_memory_t final : public memory {
     return limit_;
   }
 
-  bool keep(block* b) {
+  bool keep(ext::block* b) {
     std::lock_guard lock(guard_);
-    if (kept_bytes_ + b->capacity > host_memory_cache_limit) return false;
+    if (kept_bytes_ + b->capacity > ext::host_memory_cache_limit) return false;
     if (!add(kept_, b)) return false;
     kept_bytes_ += b->capacity;
     mark_unused(b);
     return true;
   }
-  bool keep_medium(block* b) {
+  bool keep_medium(ext::block* b) {
     medium_blocks& of_size = medium_[number_of_medium(b->capacity)];
     std::lock_guard lock(of_size.guard);
     const std::size_t before = kept_medium_bytes_.fetch_add(b->capacity);
@@ -214,7 +214,7 @@ class host_memory_t final : public memory {
     return true;
   }
   /// Returns false if there is no memory to remember it.
-  static bool add(std::vector<block*>& kept, block* b) noexcept {
+  static bool add(std::vector<ext::block*>& kept, ext::block* b) noexcept {
     try {
       kept.push_back(b);
       return true;
@@ -222,24 +222,24 @@ class host_memory_t final : public memory {
       return false;
     }
   }
-  void give_back(block* b) noexcept {
+  void give_back(ext::block* b) noexcept {
     mark_used(b);
     if (b->capacity >= huge_page) return unmap(b);
     b->~block();
     std::free(b);
   }
-  static block* again(block* b) {
+  static ext::block* again(ext::block* b) {
     mark_used(b);
     b->references.store(1, std::memory_order_relaxed);
     return b;
   }
 
-  block* medium(std::size_t size) {
+  ext::block* medium(std::size_t size) {
     medium_blocks& of_size = medium_[number_of_medium(size)];
     {
       std::lock_guard lock(of_size.guard);
       if (!of_size.kept.empty()) {
-        block* b = of_size.kept.back();
+        ext::block* b = of_size.kept.back();
         of_size.kept.pop_back();
         kept_medium_bytes_ -= size;
         return again(b);
@@ -248,20 +248,20 @@ class host_memory_t final : public memory {
     return small(size);
   }
 
-  block* small(std::size_t bytes) {
+  ext::block* small(std::size_t bytes) {
     std::size_t capacity = (bytes + cache_line - 1) / cache_line * cache_line;
     void* p = std::aligned_alloc(cache_line, cache_line + capacity);
-    if (!p) fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
-    auto* b = new (p) block;
+    if (!p) ext::fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
+    auto* b = new (p) ext::block;
     b->data = static_cast<char*>(p) + cache_line;
     b->capacity = capacity;
     b->home = this;
     return b;
   }
 
-  block* large(std::size_t bytes) {
+  ext::block* large(std::size_t bytes) {
     const std::size_t capacity = whole_pages(bytes);
-    if (block* b = recycled(capacity)) return b;
+    if (ext::block* b = recycled(capacity)) return b;
     void* p = map_within_limit(capacity);
     if (!p) {
       trim();
@@ -270,8 +270,8 @@ class host_memory_t final : public memory {
     if (!p) fail_to_allocate(bytes);
     return large_block(p, capacity);
   }
-  block* large_block(void* p, std::size_t capacity) {
-    auto* b = new block;
+  ext::block* large_block(void* p, std::size_t capacity) {
+    auto* b = new ext::block;
     b->data = p;
     b->capacity = capacity;
     b->home = this;
@@ -324,7 +324,7 @@ class host_memory_t final : public memory {
     return p;
   }
 
-  void unmap(block* b) noexcept {
+  void unmap(ext::block* b) noexcept {
     if (const auto f = unmapping_.load()) f({b->data, b->capacity});
     {
       std::lock_guard lock(guard_);
@@ -336,38 +336,40 @@ class host_memory_t final : public memory {
   }
 
   std::mutex guard_;
-  std::vector<block*> kept_;
+  std::vector<ext::block*> kept_;
   std::size_t kept_bytes_ = 0;
   struct medium_blocks {
     std::mutex guard;
-    std::vector<block*> kept;
+    std::vector<ext::block*> kept;
   };
   std::array<medium_blocks, medium_sizes> medium_;  ///< by size
   std::atomic<std::size_t> kept_medium_bytes_{0};
   std::size_t mapped_ = 0;                       ///< bytes, those that are kept included
   std::map<const char*, std::size_t> mappings_;  ///< what is mapped: where, and bytes
-  std::atomic<void (*)(const host_mapping&) noexcept> unmapping_{nullptr};
-  std::size_t limit_ = physical_memory();
+  std::atomic<void (*)(const ext::host_mapping&) noexcept> unmapping_{nullptr};
+  std::size_t limit_ = ext::physical_memory();
 };
 
-class borrowed_memory_t final : public memory {
+class borrowed_memory_t final : public ext::memory {
  public:
-  block* allocate(std::size_t) override {
-    fail(errc::internal, "borrowed memory cannot be allocated");
+  ext::block* allocate(std::size_t) override {
+    ext::fail(errc::internal, "borrowed memory cannot be allocated");
   }
-  void release(block* b) noexcept override { delete b; }
+  void release(ext::block* b) noexcept override { delete b; }
 };
 
 host_memory_t& host() {
   static auto& m = *new host_memory_t;
   return m;
 }
-memory& borrowed() {
+ext::memory& borrowed() {
   static auto& m = *new borrowed_memory_t;
   return m;
 }
 
 }  // namespace
+
+namespace ext {
 
 std::size_t physical_memory() {
   const auto all = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -376,11 +378,22 @@ std::size_t physical_memory() {
 }
 
 memory& host_memory() { return host(); }
+
+}  // namespace ext
+
 void trim_host_memory() { host().trim(); }
+
+namespace ext {
+
 std::size_t recycled_host_memory() { return host().kept(); }
 host_mapping find_host_mapping(const void* p) { return host().find(p); }
 void on_host_unmap(void (*f)(const host_mapping& m) noexcept) { host().on_unmap(f); }
+
+}  // namespace ext
+
 void set_host_memory_limit(std::size_t bytes) { host().set_limit(bytes); }
+
+namespace ext {
 
 buffer buffer::borrow(const void* data, std::size_t bytes) {
   auto* b = new block;
@@ -429,5 +442,7 @@ void growing_block::give_back() noexcept {
 }
 
 bool buffer::is_borrowed() const { return block_ && block_->home == &borrowed(); }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -32,8 +32,8 @@
 #define DEFT_VERSION_PATCH 0
 #define DEFT_VERSION "0.1.0"
 
-// DEFT_HD marks functions for both host and device. DEFT_GPU_SYSTEM is the namespace, in deft::gpu,
-// of the GPUs whose kernels are being compiled.
+// DEFT_HD marks functions for both host and device. DEFT_GPU_SYSTEM is the namespace, in
+// deft::ext::gpu, of the GPUs whose kernels are being compiled.
 #ifdef __CUDACC__
 #define DEFT_HD __host__ __device__
 #define DEFT_GPU_SYSTEM cuda
@@ -54,7 +54,21 @@
 #define DEFT_FLATTEN
 #endif
 
+/// What programs use. tests/exports/names.txt lists its names: programs say `using namespace deft`.
 namespace deft {
+
+/// For those who extend deft, and for deft itself: nodes, plans, kernels, devices, tasks, and what
+/// operations are written with.
+namespace ext {}
+
+/// The operations, as types: each has a function in deft, of the same name.
+namespace op {
+using namespace ext;
+}
+
+namespace detail {
+using namespace ext;
+}
 
 /// Defined by the implementation. A linker that does not find it prints its name, which says what
 /// to do.

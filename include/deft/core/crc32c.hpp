@@ -2,9 +2,10 @@
 // deft/core/crc32c.hpp: the checksum of TFRecord files and checkpoints.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 
 /// CRC-32C (Castagnoli's polynomial; RFC 3720, appendix B.4) of `bytes`, or of those before them,
 /// whose checksum is `before`, and `bytes`.
@@ -14,9 +15,11 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 /// `bytes` bytes, has `second`.
 std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t bytes);
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 /// The same, on any processor.
 std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before);
-}  // namespace detail
+}  // namespace deft::detail
 
-}  // namespace deft
+namespace deft::ext {}  // namespace deft::ext

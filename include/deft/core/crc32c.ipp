@@ -157,8 +157,10 @@ crc32c_function fastest_crc32c() {
 std::uint32_t detail::crc32c_by_tables(std::string_view bytes, std::uint32_t before) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
-  return crc32c_joined(before, crc.checksum(), bytes.size());
+  return ext::crc32c_joined(before, crc.checksum(), bytes.size());
 }
+
+namespace ext {
 
 std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t bytes) {
   return crc32c_product(first, crc32c_power(8 * bytes)) ^ second;
@@ -172,5 +174,7 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
   return detail::crc32c_by_tables(bytes, before);
 #endif
 }
+
+}  // namespace ext
 
 }  // namespace deft

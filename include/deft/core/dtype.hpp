@@ -23,7 +23,12 @@ enum class dtype : std::uint8_t {
   uint8 = 5,
   boolean = 6,
 };
+
+namespace ext {
+
 inline constexpr int dtype_count = 7;
+
+}  // namespace ext
 
 namespace detail {
 template <class T>
@@ -42,13 +47,19 @@ template <>
 inline constexpr dtype dtype_of_v<bool> = dtype::boolean;
 }  // namespace detail
 
+/// The dtype of a C++ type: `dtype_of<float>` is dtype::float32. none for a type that no tensor
+/// holds, such as long long where std::int64_t is long.
 template <class T>
 inline constexpr dtype dtype_of = detail::dtype_of_v<std::remove_cv_t<T>>;
+
+namespace ext {
 
 /// A type that a tensor can hold.
 template <class T>
 concept element = dtype_of<T>
 != dtype::none;
+
+}  // namespace ext
 
 namespace detail {
 /// The condition of assertions that explain a wrong use: false, and compilers print its arguments,
@@ -60,6 +71,8 @@ inline constexpr bool takes = false;
 template <class T>
 inline constexpr bool is_element_type = element<T>;
 }  // namespace detail
+
+namespace ext {
 
 constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
 constexpr bool is_integer(dtype t) {
@@ -107,6 +120,8 @@ constexpr std::size_t size_of_dtype(dtype t) {
   return 0;
 }
 
+}  // namespace ext
+
 /// TensorFlow's names: "float", "double", "int32", "int64", "uint8", "bool".
 constexpr std::string_view to_string(dtype t) {
   switch (t) {
@@ -127,11 +142,14 @@ constexpr std::string_view to_string(dtype t) {
   }
   return "none";
 }
+/// Prints the name that to_string yields.
 template <std::derived_from<std::ios_base> Stream>
 Stream& operator<<(Stream& s, dtype t) {
   s << to_string(t);
   return s;
 }
+
+namespace ext {
 
 /// Calls `f.template operator()<T>()` with the C++ type of `t`.
 /// Throws internal for dtype::none.
@@ -155,5 +173,7 @@ constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
   }
   fail(errc::internal, "a value without a dtype");
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -5,7 +5,7 @@
 #include <deft/core/num.hpp>
 #include <iterator>
 
-namespace deft {
+namespace deft::ext {
 
 /// Fitted for this file, at Chebyshev's points; relative errors 1e-8 and 1e-17.
 template <class T>
@@ -66,4 +66,4 @@ DEFT_HD T erfcx(T x) {
 #endif
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -36,11 +36,16 @@ std::string_view to_string(errc code);
 /// location.
 class error : public std::runtime_error {
  public:
-  error(errc code, std::string message, std::string node = {}, owned_place place = {},
+  /// For programs that report errors as deft does:
+  /// `throw error(errc::data_loss, "no label in line 7")`. what() is `message`, followed by the
+  /// node, source location and device that are given.
+  error(errc code, std::string message, std::string node = {}, ext::owned_place place = {},
         std::string device = {});
 
   /// Each copy has its own text, so that threads can share a failure.
   const char* what() const noexcept override { return what_.c_str(); }
+  /// What kind of error it is, for callers that can deal with some: of `unavailable`, say, by
+  /// trying again.
   errc code() const noexcept { return code_; }
   /// The sentence without node, source location and device.
   const std::string& message() const noexcept { return message_; }
@@ -49,18 +54,22 @@ class error : public std::runtime_error {
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
   /// Where the node was made. The name of the file lives as long as the error, or a copy of this.
-  const owned_place& where() const noexcept { return place_; }
+  const ext::owned_place& where() const noexcept { return place_; }
 
  private:
   errc code_;
   std::string what_, message_, node_, device_;
-  owned_place place_;
+  ext::owned_place place_;
 };
+
+namespace ext {
 
 /// Throws an error whose message is `parts` joined.
 template <class... Parts>
 [[noreturn]] void fail(errc code, const Parts&... parts) {
   throw error(code, str(parts...));
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -5,7 +5,7 @@
 #include <memory>
 #include <new>
 
-namespace deft {
+namespace deft::ext {
 
 /// Made beforehand, as there may be no memory for it later; never destroyed, as threads may outlive
 /// static objects.
@@ -43,4 +43,4 @@ std::shared_ptr<const error> failure_of(F&& f) noexcept {
   }
 }
 
-}  // namespace deft
+}  // namespace deft::ext

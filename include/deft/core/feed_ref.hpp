@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/core/any_array.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Elements on the host. Needs no allocation, unlike an any_array that is a view.
 struct feed_ref {
@@ -23,4 +23,4 @@ struct feed_ref {
   }
 };
 
-}  // namespace deft
+}  // namespace deft::ext

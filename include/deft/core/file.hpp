@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// A file descriptor, closed at the end.
 class file_descriptor {
@@ -117,4 +117,4 @@ void write_file(const file_roots& roots, const std::string& path, std::string_vi
 /// A whole file. Throws not_found, and resource_exhausted if it is longer than `most` bytes.
 std::string read_file(const file_roots& roots, const std::string& path, std::size_t most);
 
-}  // namespace deft
+}  // namespace deft::ext

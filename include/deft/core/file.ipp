@@ -17,7 +17,7 @@
 #include <memory>
 #include <tuple>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 constexpr int directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -133,12 +133,21 @@ file_descriptor file_roots::open_directory(const std::string& path) const {
     if (!found) fail_system(errno, what);
     return found;
   }
+  // The root that has most of the path as it is written, whatever the order of the roots: a link
+  // below that one is refused, even if it leads below another root.
+  const root* nearest = nullptr;
+  const char* rest = nullptr;
+  for (const auto& r : roots_)
+    for (const std::string* above : {&r.given, &r.real})
+      if (const char* below = part_below(whole, *above);
+          below && (!rest || std::strlen(below) < std::strlen(rest)))
+        nearest = &r, rest = below;
+  if (nearest) return open_below(nearest->real, rest, what);
+  // A path from outside the roots may lead into one by links.
   std::error_code none;
   const std::string real = std::filesystem::canonical(whole, none).string();
   for (const auto& r : roots_)
-    for (const auto& [name, above] :
-         {std::pair(&whole, &r.given), std::pair(&whole, &r.real), std::pair(&real, &r.real)})
-      if (const char* below = part_below(*name, *above)) return open_below(r.real, below, what);
+    if (const char* below = part_below(real, r.real)) return open_below(r.real, below, what);
   std::string allowed;
   for (const auto& r : roots_) allowed += str(allowed.empty() ? "" : ", ", "\"", r.given, "\"");
   fail(errc::permission_denied, "\"", whole, "\" is not a directory that this task may use: ",
@@ -375,4 +384,4 @@ std::string read_file(const file_roots& roots, const std::string& path, std::siz
   return text;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -5,7 +5,7 @@
 #include <deft/core/buffer.hpp>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// A block of host_memory() for elements that are yet to arrive. All of it is at its final address,
 /// but only what has been claimed can be written, and counts toward the limit of the host's memory.
@@ -46,4 +46,4 @@ class growing_block {
   block* whole_ = nullptr;  ///< of a recycled block
 };
 
-}  // namespace deft
+}  // namespace deft::ext

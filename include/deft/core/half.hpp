@@ -3,8 +3,9 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <deft/core/config.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// The value of an IEEE 754 binary16 number. Exact, as float has all of them; the bits of a NaN are
 /// kept.
@@ -22,4 +23,4 @@ constexpr float from_bfloat16(std::uint16_t upper) {
   return std::bit_cast<float>(std::uint32_t{upper} << 16);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -4,9 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 
 /// Mixes `v` into `seed`: splitmix64's finalizer over a linear combination. One to one in each
 /// argument, so that no value of one cancels the other.
@@ -17,14 +18,18 @@ constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t v) {
   return x ^ (x >> 31);
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 /// The halves of a product of 128 bits, folded: wyhash's step.
 constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) {
   __extension__ using wide = unsigned __int128;
   const wide m = static_cast<wide>(a) * b;
   return static_cast<std::uint64_t>(m) ^ static_cast<std::uint64_t>(m >> 64);
 }
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// FNV-1a, finished by a folded product. For names only: anyone can construct collisions.
 constexpr std::uint64_t hash_text(std::string_view s) {
@@ -36,4 +41,4 @@ constexpr std::uint64_t hash_text(std::string_view s) {
 /// For contents that a peer may choose: eight bytes at a time, with a random seed for each process.
 std::uint64_t hash_bytes(const void* data, std::size_t bytes);
 
-}  // namespace deft
+}  // namespace deft::ext

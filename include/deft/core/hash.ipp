@@ -7,7 +7,7 @@
 #include <deft/core/error.hpp>
 #include <deft/core/hash.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
   struct random_words {
@@ -35,4 +35,4 @@ std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
   return mix(mix(h[0], h[1]), bytes);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -3,8 +3,9 @@
 // them.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Pages that host_memory() has mapped for a block of 2 MB or more.
 struct host_mapping {
@@ -16,4 +17,4 @@ host_mapping find_host_mapping(const void* p);
 /// `f` is called before pages are unmapped, from now on. There is one such function.
 void on_host_unmap(void (*f)(const host_mapping& m) noexcept);
 
-}  // namespace deft
+}  // namespace deft::ext

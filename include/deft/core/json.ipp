@@ -70,11 +70,11 @@ class key_check {
 inline boost::json::value parse_json(std::string_view text, std::string_view what) {
   boost::json::error_code e;
   boost::json::value parsed = boost::json::parse(text, e);
-  if (e) fail(errc::data_loss, what, " is not JSON: ", e.message());
+  if (e) ext::fail(errc::data_loss, what, " is not JSON: ", e.message());
   boost::json::basic_parser<key_check> keys{boost::json::parse_options()};
   keys.write_some(false, text.data(), text.size(), e);
   if (const auto& key = keys.handler().twice())
-    fail(errc::data_loss, what, " has the key \"", printable(*key), "\" twice");
+    ext::fail(errc::data_loss, what, " has the key \"", ext::printable(*key), "\" twice");
   return parsed;
 }
 

@@ -10,7 +10,10 @@ namespace deft::logging {
 /// left out before it. Thread-safe.
 class limited {
  public:
+  /// At most one line each `milliseconds`.
   explicit limited(int milliseconds = 1000) : interval_(milliseconds * 1'000'000ll) {}
+  /// Logs `parts` joined as one line, or counts it if the last one was written too short a time
+  /// ago. Lines below threshold() are neither written nor counted.
   template <class... Parts>
   void log(level l, const Parts&... parts) {
     if (l < threshold()) return;

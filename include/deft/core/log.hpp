@@ -4,8 +4,14 @@
 #include <deft/core/text.hpp>
 #include <string>
 
+/// What deft logs: to standard error, or where set_sink() says. `DEFT_LOG=info` in the environment,
+/// or `logging::set_level(logging::level::info)`, shows lines of level info, too. All functions may
+/// be called from any thread.
 namespace deft::logging {
 
+using namespace ext;
+
+/// How important a line is. Those below threshold() are not written.
 enum class level : int { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
 /// The level that DEFT_LOG=`text` means; warning if `text` is null or empty, and, with a line that
@@ -24,14 +30,17 @@ using sink = void (*)(level, const std::string&);
 /// Sends log lines to `s` instead of standard error; nullptr restores standard error.
 void set_sink(sink s);
 
+/// Logs `parts`, joined as one entry, if `l` is not below threshold().
 template <class... Parts>
 void log(level l, const Parts&... parts) {
   if (l >= threshold()) write(l, str(parts...));
 }
+/// Logs `parts`, joined as one entry, at level info: `logging::info("epoch ", n, " of ", epochs)`.
 template <class... Parts>
 void info(const Parts&... parts) {
   log(level::info, parts...);
 }
+/// Logs `parts`, joined as one entry, at level warning.
 template <class... Parts>
 void warning(const Parts&... parts) {
   log(level::warning, parts...);

@@ -61,10 +61,13 @@ class ndarray {
       "for long long use std::int64_t, for other integers std::int32_t");
 
  public:
-  using value_type = T;
-  using shape_type = shape_t<E...>;
+  using value_type = T;              ///< the element type
+  using shape_type = shape_t<E...>;  ///< the extents of the type: `shape_type::value`
+  /// Number of axes; 0 for a scalar.
   static constexpr int rank() { return sizeof...(E); }
+  /// Whether no extent is `dyn`.
   static constexpr bool is_static = shape_type::value.is_static();
+  /// How many extents are `dyn`.
   static constexpr int dynamic_extents = ((E == dyn ? 1 : 0) + ... + 0);
 
   /// All elements zero; empty if an extent is `dyn`.
@@ -83,12 +86,15 @@ class ndarray {
       : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size())))) {
     std::copy(elements.begin(), elements.end(), begin());
   }
-  /// The same of a vector, array or span: `ndarray<float, dyn, 3> rows(values)`.
+  /// The elements of a vector, array or span, as of a list in braces:
+  /// `ndarray<float, dyn, 3> rows(values)`. Throws invalid_argument if there are too many or too
+  /// few.
   template <detail::list_of<T> V>
   requires(sizeof...(E) > 0) explicit ndarray(const V& elements)
       : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(std::size(elements))))) {
     std::copy(std::begin(elements), std::end(elements), begin());
   }
+  ///@{
   /// Rows in braces: `ndarray<float, 2, 2> m{{1, 2}, {3, 4}}`; three levels for rank 3.
   template <std::size_t... M>
   requires(sizeof...(E) == 2 && sizeof...(M) > 0) ndarray(const T (&... rows)[M])
@@ -103,7 +109,9 @@ class ndarray {
     T* to = begin();
     ((to = std::copy(rows[0], rows[0] + M * L, to)), ...);
   }
-  /// An ndarray whose extents are dyn instead of others.
+  ///@}
+  /// Takes over the elements of an ndarray that has the same dtype and knows more of its extents:
+  /// an `ndarray<float, dyn, 3>` from an `ndarray<float, 2, 3>`.
   template <class U, std::int64_t... F>
   requires(!std::same_as<ndarray<U, F...>, ndarray>)
       ndarray(ndarray<U, F...> o)  // NOLINT: implicit
@@ -116,9 +124,9 @@ class ndarray {
   /// shape differ. (A template, so that nothing else is converted to an any_array for it.)
   template <std::same_as<any_array> A>
   ndarray(A a) : array_(std::move(a)) {  // NOLINT: implicit, and checked
-    if (array_.type() != dtype_of<T> || !fits(shape_type::value, array_.shape()))
-      fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
-           " is not an ndarray of ", dtype_of<T>, shape_type::value);
+    if (array_.type() != dtype_of<T> || !ext::fits(shape_type::value, array_.shape()))
+      ext::fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
+                " is not an ndarray of ", dtype_of<T>, shape_type::value);
     elements_ = static_cast<const T*>(array_.raw());
     for (std::size_t k = 0; k < sizeof...(E); ++k) extents_[k] = array_.shape().e[k];
   }
@@ -131,20 +139,26 @@ class ndarray {
     return ndarray(any_array::view(dtype_of<T>, d, data));
   }
 
+  /// @cond
   ndarray(const ndarray& o) : ndarray(o.array_.clone()) {}
   ndarray(ndarray&& o) noexcept { swap(o); }
   ndarray& operator=(ndarray o) noexcept {
     swap(o);
     return *this;
   }
+  /// @endcond
 
+  /// All extents, none of them `dyn`.
   const dims& extents() const { return array_.shape(); }
+  /// The extent of axis i, from 0 to rank() - 1. Not checked.
   std::int64_t extent(int i) const { return extents_[static_cast<std::size_t>(i)]; }
+  /// Number of elements: the product of the extents.
   std::int64_t size() const { return array_.elements(); }
 
+  /// The first element, for reading; the others follow in row-major order.
   const T* data() const { return elements_; }
-  /// Copies shared or borrowed elements first. The pointer may be written through until `array()`
-  /// shares the elements.
+  /// The first element, for writing: copies shared or borrowed elements first. The pointer may be
+  /// written through until `array()` shares the elements.
   T* data() {
     // That all of it is known after the call is what lets a compiler take the question, and the
     // extents, out of a loop over elements.
@@ -156,12 +170,17 @@ class ndarray {
     }
     return p;
   }
+  ///@{
+  /// The elements in row-major order: `for (float f : v)`. Of an array that is not const they may
+  /// be written, and are copied first as by data().
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
   T* begin() { return data(); }
   T* end() { return data() + size(); }
+  ///@}
 
-  /// Unchecked, as in std::mdspan.
+  ///@{
+  /// The element at an index for each axis, `v(i, j)`. Unchecked, as in std::mdspan.
   template <std::convertible_to<std::int64_t>... Index>
   requires(sizeof...(Index) == sizeof...(E)) const T& operator()(Index... i) const {
     return data()[offset(std::index_sequence_for<Index...>(), static_cast<std::int64_t>(i)...)];
@@ -170,7 +189,9 @@ class ndarray {
   requires(sizeof...(Index) == sizeof...(E)) T& operator()(Index... i) {
     return data()[offset(std::index_sequence_for<Index...>(), static_cast<std::int64_t>(i)...)];
   }
+  ///@}
 
+  /// @cond refused
   template <class A>
   operator std::vector<T, A>() const {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<std::vector<T, A>, ndarray<T, E...>>,
@@ -178,8 +199,11 @@ class ndarray {
                   "elements");
     return {};
   }
+  /// @endcond
 
+  ///@{
   /// The same elements, shared until one of the two is written; so is an any_array made of this.
+  /// `std::move(v).array()` gives them away.
   any_array array() const& {
     std::atomic_ref(writable_).store(nullptr,
                                      std::memory_order_relaxed);  // other threads may do so too
@@ -187,18 +211,20 @@ class ndarray {
   }
   any_array array() && {
     elements_ = writable_ = nullptr;
+    extents_ = {};
     return std::exchange(array_, any_array());
   }
 
   operator any_array() const& { return array(); }               // NOLINT: implicit on purpose
   operator any_array() && { return std::move(*this).array(); }  // NOLINT: likewise
+  ///@}
 
   friend bool operator==(const ndarray& a, const ndarray& b) { return a.array_ == b.array_; }
   friend bool operator==(const ndarray& a, const any_array& b) { return a.array_ == b; }
   /// Of arrays of which one knows more of its extents.
   template <std::int64_t... F>
   requires(sizeof...(E) > 0 && !std::is_same_v<shape_t<F...>, shape_type> &&
-           may_equal(shape_type::value, shape_t<F...>::value)) friend bool
+           ext::may_equal(shape_type::value, shape_t<F...>::value)) friend bool
   operator==(const ndarray& a, const ndarray<T, F...>& b) {
     return a.array_ == detail::borrowed::from(b);
   }
@@ -222,14 +248,14 @@ class ndarray {
     using got = shape_t<static_cast<std::int64_t>(N)...>;
     if constexpr (!Even)
       static_assert(Even, "[ndarray] the rows of the list have different lengths");
-    else if constexpr (!fits(shape_type::value, got::value))
+    else if constexpr (!ext::fits(shape_type::value, got::value))
       static_assert(detail::takes<ndarray, got>,
                     "[ndarray] the list has another shape than the ndarray");
     return got::value;
   }
   template <class U, std::int64_t... F>
   static any_array taken_from(ndarray<U, F...>&& o) {
-    if constexpr (!std::is_same_v<T, U> || !fits(shape_type::value, shape_t<F...>::value))
+    if constexpr (!std::is_same_v<T, U> || !ext::fits(shape_type::value, shape_t<F...>::value))
       static_assert(detail::takes<ndarray, ndarray<U, F...>>,
                     "[ndarray] expects an ndarray of its own dtype and shape, and got another: "
                     "ndarray<T, E...>(v.array()) checks extents known only at run time");
@@ -252,9 +278,9 @@ class ndarray {
     dims d = shape_type::value;
     if (given.size() == sizeof...(E) && given.size() != dynamic_extents) {
       std::copy(given.begin(), given.end(), d.begin());
-      if (!fits(shape_type::value, d))
-        fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
-             " cannot have the extents ", d);
+      if (!ext::fits(shape_type::value, d))
+        ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
+                  " cannot have the extents ", d);
       return d;
     }
     auto next = given.begin();
@@ -270,8 +296,8 @@ class ndarray {
     for (auto& e : d)
       if (e == dyn) e = known ? n / known : 0;
     if (d.elements() != n)
-      fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
-           " elements");
+      ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
+                " elements");
     return d;
   }
   template <std::size_t... K, class... Index>
@@ -294,10 +320,12 @@ class ndarray {
   std::array<std::int64_t, sizeof...(E)> extents_{};  ///< of array_
 };
 
+/// @cond refused
 /// Arrays that can never be equal are not compared.
 template <class T, std::int64_t... E, class U, std::int64_t... F>
-requires(!std::is_same_v<T, U> || !may_equal(shape_t<E...>::value, shape_t<F...>::value)) bool
+requires(!std::is_same_v<T, U> || !ext::may_equal(shape_t<E...>::value, shape_t<F...>::value)) bool
 operator==(const ndarray<T, E...>&, const ndarray<U, F...>&) = delete;
+/// @endcond
 
 namespace detail {
 template <class>
@@ -305,7 +333,7 @@ inline constexpr std::int64_t dyn_for = dyn;
 }
 
 /// An array of these extents that refers to `data`, which must outlive it: `view(p, rows, 784)`.
-template <element T, std::convertible_to<std::int64_t>... N>
+template <ext::element T, std::convertible_to<std::int64_t>... N>
 auto view(const T* data, N... extents) {
   return ndarray<T, detail::dyn_for<N>...>::view(data, extents...);
 }

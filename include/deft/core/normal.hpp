@@ -5,7 +5,7 @@
 #include <deft/core/num_lane.hpp>
 #include <utility>
 
-namespace deft::num {
+namespace deft::ext::num {
 
 /// x > 0 as 2^exponent * mantissa, mantissa in [1, 2). Packs have their own overload.
 struct split_number {
@@ -104,4 +104,4 @@ DEFT_HD DEFT_ALWAYS_INLINE V normal_of(V p) {
   return num::select(num::abs(q) <= 0.425, middle, z);
 }
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

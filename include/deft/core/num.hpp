@@ -8,7 +8,7 @@
 #include <deft/core/dtype.hpp>
 #include <type_traits>
 
-namespace deft::num {
+namespace deft::ext::num {
 
 /// A type that bodies compute with. Never a bare float or int, whose products the compiler may
 /// contract with sums, and whose overflow is undefined: one lane of T is num::lane<T>.
@@ -162,4 +162,4 @@ DEFT_HD DEFT_ALWAYS_INLINE constexpr T rounded(T product) {
   return product;
 }
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

@@ -6,7 +6,7 @@
 #include <deft/core/num.hpp>
 #include <limits>
 
-namespace deft::num {
+namespace deft::ext::num {
 
 /// One T with deft's arithmetic.
 template <element T>
@@ -111,7 +111,7 @@ struct math<lane<T>> {
   static DEFT_HD V log1p(V a) { return std::log1p(a.v); }
   static DEFT_HD V tanh(V a) { return std::tanh(a.v); }
   static DEFT_HD V erf(V a) { return std::erf(a.v); }
-  static DEFT_HD V erfcx(V a) { return deft::erfcx(a.v); }
+  static DEFT_HD V erfcx(V a) { return deft::ext::erfcx(a.v); }
   static DEFT_HD V sin(V a) { return std::sin(a.v); }
   static DEFT_HD V cos(V a) { return std::cos(a.v); }
   static DEFT_HD V sqrt(V a) { return std::sqrt(a.v); }
@@ -154,4 +154,4 @@ struct math<lane<T>> {
   }
 };
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace deft::num {
+namespace deft::ext::num {
 
 /// An expression in the operators and functions of num.hpp. `T` in it is the type of the operands.
 /// The code that includes the text defines it, with operators that round and wrap as those of
@@ -95,4 +95,4 @@ struct math<text> {
   }
 };
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

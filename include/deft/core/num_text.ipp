@@ -4,7 +4,7 @@
 #include <charconv>
 #include <deft/core/num_text.hpp>
 
-namespace deft::num {
+namespace deft::ext::num {
 namespace {
 
 template <class C>
@@ -19,4 +19,4 @@ std::string text::constant(std::int64_t c) { return written(c); }
 std::string text::constant(float c) { return written(c); }
 std::string text::constant(double c) { return written(c); }
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

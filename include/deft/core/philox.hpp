@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deft/core/config.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Four random words for a counter under a key: a pure function, so that the numbers are the same
 /// on every thread, task and device. Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
@@ -75,4 +75,4 @@ class philox_stream {
   unsigned used_ = 4;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

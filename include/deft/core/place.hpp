@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/place.hpp: the source location that made a node.
 #pragma once
+#include <deft/core/config.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// A source location: file and line. The file name is a literal, or kept by an owned_place.
 struct source_place {
@@ -26,6 +27,7 @@ constexpr source_place here(const char* file = __builtin_FILE(), unsigned line =
 
 /// "model.cpp:31", without folders; empty if unknown.
 std::string to_string(const source_place& w);
+
 /// The same with its preposition: "at model.cpp:31", or "near model.cpp:31".
 std::string where_of(const source_place& w);
 
@@ -41,4 +43,4 @@ struct owned_place : source_place {
   std::shared_ptr<const std::string> name_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

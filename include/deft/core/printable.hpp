@@ -2,10 +2,11 @@
 // deft/core/printable.hpp: text that came from a peer or a file, for errors, logs and terminals.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 #include <string>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 
 /// `text` with everything escaped that a terminal would not just show: control characters, those
 /// that change the direction of text or are invisible, and bytes that are not UTF-8 ("\n", "\x1b",
@@ -13,4 +14,4 @@ namespace deft {
 /// escaped already stays as it is.
 std::string printable(std::string_view text, std::size_t most = 4096);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -6,7 +6,7 @@
 #include <deft/core/printable.hpp>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// A character of UTF-8 (RFC 3629): its number, and how many bytes it has; 0 if the text does not
@@ -70,4 +70,4 @@ std::string printable(std::string_view text, std::size_t most) {
   return all;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

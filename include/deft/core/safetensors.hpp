@@ -15,11 +15,14 @@ namespace deft {
 
 /// An array in a safetensors file.
 struct safetensors_entry {
-  std::string type;                            ///< as in the file: "F32"
-  dtype element = dtype::none;                 ///< as deft reads it; none if it cannot
-  std::string unsupported;                     ///< why: "of F8_E4M3", "of rank 9"; else empty
-  dims shape;                                  ///< not set if its rank is above 8
-  std::uint64_t begin = 0, bytes = 0;          ///< within the file
+  std::string type;             ///< as in the file: "F32"
+  dtype element = dtype::none;  ///< as deft reads it; none if it cannot
+  std::string unsupported;      ///< why: "of F8_E4M3", "of rank 9"; else empty
+  dims shape;                   ///< not set if its rank is above 8
+  ///@{
+  /// Its elements: their first byte, counted from that of the file, and how many bytes they are.
+  std::uint64_t begin = 0, bytes = 0;
+  ///@}
   std::optional<std::uint32_t> checksum = {};  ///< CRC-32C, in files that deft wrote
 };
 
@@ -31,10 +34,13 @@ class safetensors_file {
   /// Reads the header. Throws not_found if there is no such file, data_loss if it is cut off, or
   /// not a sound safetensors file, as one with two arrays of one name.
   explicit safetensors_file(const std::string& path,
-                            const file_roots& roots = file_roots::anywhere());
+                            const ext::file_roots& roots = ext::file_roots::anywhere());
 
+  /// The arrays by name. The map lives as long as the file.
   const std::map<std::string, safetensors_entry>& entries() const& { return entries_; }
+  /// @cond refused
   void entries() const&& = delete;
+  /// @endcond
   /// Calls f(0) … f(n - 1), each once, in any order and on any threads.
   using piecewise = void (*)(std::int64_t n, const std::function<void(std::int64_t)>& f);
   /// The array `name`, whose pieces are read by `each`. Throws not_found, unimplemented if deft has
@@ -49,7 +55,7 @@ class safetensors_file {
   }
 
   std::string path_;
-  file_descriptor file_;
+  ext::file_descriptor file_;
   std::map<std::string, safetensors_entry> entries_;
 };
 

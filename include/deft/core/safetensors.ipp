@@ -36,7 +36,7 @@ struct stored_type {
   dtype type;                                 ///< of the array
   float (*widened)(std::uint16_t) = nullptr;  ///< of an element, if the file's are narrower
 
-  std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : size_of_dtype(type); }
+  std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : ext::size_of_dtype(type); }
 };
 constexpr stored_type stored_types[] = {{"F32", dtype::float32},
                                         {"F64", dtype::float64},
@@ -44,8 +44,8 @@ constexpr stored_type stored_types[] = {{"F32", dtype::float32},
                                         {"I64", dtype::int64},
                                         {"U8", dtype::uint8},
                                         {"BOOL", dtype::boolean},
-                                        {"F16", dtype::float32, from_float16},
-                                        {"BF16", dtype::float32, from_bfloat16}};
+                                        {"F16", dtype::float32, ext::from_float16},
+                                        {"BF16", dtype::float32, ext::from_bfloat16}};
 
 std::string_view name_of_type(dtype t) {
   return std::ranges::find(stored_types, t, &stored_type::type)->name;
@@ -70,32 +70,33 @@ std::optional<std::uint32_t> from_hex(std::string_view text) {
 }
 
 [[noreturn]] void bad_file(const std::string& path, std::string_view what) {
-  fail(errc::data_loss, "[safetensors] ", path, ": ", what);
+  ext::fail(errc::data_loss, "[safetensors] ", path, ": ", what);
 }
 
 /// Why deft cannot read an array.
 std::string unsupported_text(const std::string& name, const safetensors_entry& e) {
-  return str(
-      "\"", printable(name), "\" is ", e.unsupported,
+  return ext::str(
+      "\"", ext::printable(name), "\" is ", e.unsupported,
       type_of_name(e.type)
-          ? str(", and deft's arrays have at most ", max_rank, " axes")
+          ? ext::str(", and deft's arrays have at most ", max_rank, " axes")
           : ", and deft has no such elements: convert it to F32, or to another type that it has");
 }
 
 void check_not_stopped(const std::stop_token& stop, const std::string& path) {
-  if (stop.stop_requested()) fail(errc::cancelled, "[safetensors] ", path, ": cancelled");
+  if (stop.stop_requested()) ext::fail(errc::cancelled, "[safetensors] ", path, ": cancelled");
 }
 
 /// The header as an object, its own checksum compared.
 json::object parse_header(const std::string& path, std::string text) {
-  json::value parsed = detail::parse_json(text, str("[safetensors] ", path, ": its header"));
+  json::value parsed = detail::parse_json(text, ext::str("[safetensors] ", path, ": its header"));
   if (!parsed.is_object()) bad_file(path, "its header is not a JSON object");
   json::object header = std::move(parsed.get_object());
-  const std::string key = str("\"", header_key, "\":\"");
+  const std::string key = ext::str("\"", header_key, "\":\"");
   if (const auto at = text.find(key); at != text.npos) {
     const auto stored = from_hex(std::string_view(text).substr(at + key.size(), 8));
     if (stored) text.replace(at + key.size(), 8, 8, '0');
-    if (!stored || crc32c(text) != *stored) bad_file(path, "the checksum of its header is wrong");
+    if (!stored || ext::crc32c(text) != *stored)
+      bad_file(path, "the checksum of its header is wrong");
   } else if (const json::value* metadata = header.if_contains(metadata_key);
              metadata && metadata->is_object() &&
              std::ranges::any_of(metadata->get_object(), [](const auto& entry) {
@@ -109,18 +110,18 @@ json::object parse_header(const std::string& path, std::string text) {
 /// Throws invalid_argument for what a file cannot hold.
 void check_array(const std::string& path, const detail::named_array& a) {
   const auto refuse = [&](std::string_view why) {
-    fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"", printable(a.name),
-         "\": ", why);
+    ext::fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"",
+              ext::printable(a.name), "\": ", why);
   };
   if (a.name == metadata_key) refuse("the format reserves this name");
-  if (!is_utf8(a.name)) refuse("its name is not valid UTF-8");
+  if (!ext::is_utf8(a.name)) refuse("its name is not valid UTF-8");
   if (a.value->type() == dtype::none) refuse("it is an any_array without a dtype");
 }
 
 safetensors_entry parse_entry(const std::string& path, const std::string& name,
                               const json::value& v) {
   const auto bad = [&] {
-    bad_file(path, str("the entry of \"", printable(name), "\" is not sound"));
+    bad_file(path, ext::str("the entry of \"", ext::printable(name), "\" is not sound"));
   };
   safetensors_entry e;
   const auto number = [&](const json::value& n) {
@@ -141,9 +142,9 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
   const stored_type* held = type_of_name(e.type);
   const std::size_t rank = shape->get_array().size();
   if (!held)
-    e.unsupported = str("of ", printable(e.type));
+    e.unsupported = ext::str("of ", ext::printable(e.type));
   else if (rank > max_rank)
-    e.unsupported = str("of rank ", rank);
+    e.unsupported = ext::str("of rank ", rank);
   else
     e.element = held->type;
   if (rank <= max_rank)
@@ -156,22 +157,24 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
   std::uint64_t expected = held->bytes();
   for (auto extent : e.shape)
     if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected)) bad();
-  if (expected != e.bytes || !is_sound(e.shape)) bad();
+  if (expected != e.bytes || !ext::is_sound(e.shape)) bad();
   return e;
 }
 
 }  // namespace
 
-safetensors_file::safetensors_file(const std::string& path, const file_roots& roots) : path_(path) {
+safetensors_file::safetensors_file(const std::string& path, const ext::file_roots& roots)
+    : path_(path) {
   file_ = roots.open_file(path);
-  const std::uint64_t size = file_size(file_, path);
+  const std::uint64_t size = ext::file_size(file_, path);
   std::uint64_t length = 0;
   if (size < sizeof length) bad_file(path, "it is too short for a safetensors file");
-  read_file(file_, path, 0, &length, sizeof length);
-  if (length > longest_header) bad_file(path, str("its header of ", length, " bytes is too long"));
+  ext::read_file(file_, path, 0, &length, sizeof length);
+  if (length > longest_header)
+    bad_file(path, ext::str("its header of ", length, " bytes is too long"));
   if (length > size - sizeof length) bad_file(path, "it ends within its header");
   std::string text(static_cast<std::size_t>(length), '\0');
-  read_file(file_, path, sizeof length, text.data(), text.size());
+  ext::read_file(file_, path, sizeof length, text.data(), text.size());
   const json::object header = parse_header(path, std::move(text));
 
   const std::uint64_t data = sizeof length + length;
@@ -198,17 +201,18 @@ safetensors_file::safetensors_file(const std::string& path, const file_roots& ro
     at = end;
   }
   if (at != size - data)
-    bad_file(path, str("it has ", size, " bytes, and its header says ", data + at));
+    bad_file(path, ext::str("it has ", size, " bytes, and its header says ", data + at));
 }
 
 any_array safetensors_file::read(const std::string& name, const std::stop_token& stop,
                                  piecewise each) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    fail(errc::not_found, "[safetensors] ", path_, " has no array \"", printable(name), "\"");
+    ext::fail(errc::not_found, "[safetensors] ", path_, " has no array \"", ext::printable(name),
+              "\"");
   const safetensors_entry& e = found->second;
   if (e.element == dtype::none)
-    fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
+    ext::fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
   any_array value(e.element, e.shape);
   auto* to = static_cast<char*>(value.mutable_raw());
   const auto widened = type_of_name(e.type)->widened;
@@ -222,8 +226,8 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
           static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
       char* const piece = widened ? reinterpret_cast<char*>(narrow.data()) : to + at;
       check_not_stopped(stop, path_);
-      read_file(file_, path_, e.begin + at, piece, bytes);
-      if (e.checksum) checksums[p] = crc32c({piece, bytes}, checksums[p]);
+      ext::read_file(file_, path_, e.begin + at, piece, bytes);
+      if (e.checksum) checksums[p] = ext::crc32c({piece, bytes}, checksums[p]);
       if (widened)
         std::transform(narrow.begin(), narrow.begin() + static_cast<std::ptrdiff_t>(bytes / 2),
                        reinterpret_cast<float*>(to) + at / 2, widened);
@@ -232,9 +236,9 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
   if (e.checksum) {
     std::uint32_t all = 0;
     for (std::size_t p = 0; p < checksums.size(); ++p)
-      all = crc32c_joined(all, checksums[p], end_of(p) - p * piece_bytes);
+      all = ext::crc32c_joined(all, checksums[p], end_of(p) - p * piece_bytes);
     if (all != *e.checksum)
-      bad_file(path_, str("the checksum of \"", printable(name), "\" is wrong"));
+      bad_file(path_, ext::str("the checksum of \"", ext::printable(name), "\" is wrong"));
   }
   if (e.element == dtype::boolean)
     for (std::uint64_t i = 0; i < e.bytes; ++i) to[i] = to[i] != 0;
@@ -257,16 +261,16 @@ std::map<std::string, any_array> read_safetensors(const std::string& path) {
 void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays) {
   std::vector<detail::named_array> list;
   for (const auto& [name, value] : arrays) list.push_back({name, &value});
-  detail::write_safetensors(file_roots::anywhere(), path, std::move(list));
+  detail::write_safetensors(ext::file_roots::anywhere(), path, std::move(list));
 }
 
-void detail::write_safetensors(const file_roots& roots, const std::string& path,
+void detail::write_safetensors(const ext::file_roots& roots, const std::string& path,
                                std::vector<named_array> arrays, const std::stop_token& stop) {
   for (const named_array& a : arrays) check_array(path, a);
   // Arrays of whole cache lines first; then, as the Python package does, the widest elements, so
   // that all are aligned.
   std::ranges::stable_sort(arrays, std::ranges::greater(), [](const named_array& a) {
-    return std::pair(a.value->bytes() % data_alignment == 0, size_of_dtype(a.value->type()));
+    return std::pair(a.value->bytes() % data_alignment == 0, ext::size_of_dtype(a.value->type()));
   });
   const std::string unset(8, '0');
   std::vector<std::string> checksums(arrays.size(), unset);
@@ -275,7 +279,7 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     json::object metadata, root;
     metadata.emplace(header_key, unset);
     for (std::size_t i = 0; i < arrays.size(); ++i)
-      metadata.emplace(str(array_key, arrays[i].name), checksums[i]);
+      metadata.emplace(ext::str(array_key, arrays[i].name), checksums[i]);
     root.emplace(metadata_key, std::move(metadata));
     std::uint64_t at = 0;
     for (const auto& a : arrays) {
@@ -293,7 +297,7 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     return text;
   };
   const std::size_t length = header().size();
-  file_writer file(roots, path);
+  ext::file_writer file(roots, path);
   std::uint64_t at = sizeof(std::uint64_t) + length;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const any_array& a = *arrays[i].value;
@@ -301,7 +305,7 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     std::uint32_t checksum = 0;
     for (std::size_t done = 0; done < a.bytes(); done += chunk_bytes) {
       const std::size_t bytes = std::min(chunk_bytes, a.bytes() - done);
-      checksum = crc32c({from + done, bytes}, checksum);
+      checksum = ext::crc32c({from + done, bytes}, checksum);
       check_not_stopped(stop, path);
       file.write(at, from + done, bytes);
       at += bytes;
@@ -309,8 +313,8 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     checksums[i] = hex(checksum);
   }
   std::string text = header();
-  const std::string key = str("\"", header_key, "\":\"");
-  text.replace(text.find(key) + key.size(), unset.size(), hex(crc32c(text)));
+  const std::string key = ext::str("\"", header_key, "\":\"");
+  text.replace(text.find(key) + key.size(), unset.size(), hex(ext::crc32c(text)));
   const std::uint64_t bytes = text.size();
   file.write(0, &bytes, sizeof bytes);
   file.write(sizeof bytes, text.data(), text.size());

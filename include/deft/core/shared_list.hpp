@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// One pointer; an empty list owns nothing. Safe to copy from many threads.
 template <class T>
@@ -43,4 +43,4 @@ class shared_list {
   shared_ref<std::vector<T>> list_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -3,9 +3,10 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// A reference-counted immutable object. std::shared_ptr is twice as large, which matters for a
 /// graph of a million nodes.
@@ -46,4 +47,4 @@ class shared_ref {
   block* block_ = nullptr;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

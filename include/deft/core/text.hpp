@@ -9,8 +9,9 @@
 #include <type_traits>
 #include <vector>
 
-namespace deft {
-namespace detail {
+namespace deft::ext {}  // namespace deft::ext
+
+namespace deft::detail {
 
 inline void append(std::string& s, std::string_view v) { s += v; }
 inline void append(std::string& s, char c) { s += c; }
@@ -31,7 +32,9 @@ requires requires(const T& v) {
   s += to_string(v);
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// Joins its arguments: text as it is, numbers in their shortest exact form.
 template <class... Parts>
@@ -68,4 +71,4 @@ std::string as_utf8(std::string_view text);
 /// them, or if none is that close.
 std::string closest(const std::string& text, const std::vector<std::string>& known);
 
-}  // namespace deft
+}  // namespace deft::ext

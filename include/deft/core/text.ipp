@@ -16,12 +16,17 @@
 
 namespace deft {
 
+namespace ext {
+
 std::string to_string(const source_place& w) {
   if (!w.known()) return {};
   std::string_view file = w.file;
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
 }
+
 std::string where_of(const source_place& w) { return str(w.approximate ? "near " : "at ", w); }
+
+}  // namespace ext
 
 std::string_view to_string(errc code) {
   switch (code) {
@@ -72,7 +77,7 @@ inline std::string sentence(const std::string& message, const std::string& node,
 }
 }  // namespace detail
 
-error::error(errc code, std::string message, std::string node, owned_place place,
+error::error(errc code, std::string message, std::string node, ext::owned_place place,
              std::string device)
     : std::runtime_error(detail::sentence(message, node, place, device)),
       code_(code),
@@ -98,6 +103,8 @@ std::size_t edits(std::string_view a, std::string_view b) {
   return row.back();
 }
 }  // namespace
+
+namespace ext {
 
 std::string closest(const std::string& text, const std::vector<std::string>& known) {
   std::string found = text;
@@ -133,10 +140,17 @@ std::string as_utf8(std::string_view text) {
   return s;
 }
 
+}  // namespace ext
+
 std::string to_string(const dims& d) {
-  return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +
+  return "(" +
+         ext::join(d, ",",
+                   [](std::int64_t e) { return e == dyn ? std::string("?") : ext::str(e); }) +
          ")";
 }
+
+namespace ext {
+
 std::string list_text(const dims& d) { return "(" + join(d, ",") + ")"; }
 
 std::string duration_text(std::chrono::nanoseconds d) {
@@ -145,6 +159,8 @@ std::string duration_text(std::chrono::nanoseconds d) {
   const auto tenths = (ms + 50) / 100;
   return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
+
+}  // namespace ext
 
 namespace logging {
 namespace {
@@ -213,4 +229,5 @@ long long limited::admit() {
 }
 
 }  // namespace logging
+
 }  // namespace deft

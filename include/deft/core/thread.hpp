@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/thread.hpp: processors, the threads of deft, and processes that lost them in fork().
 #pragma once
+#include <deft/core/config.hpp>
 #include <thread>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// The number of processors that this process may use, by its affinity at the first call.
 int usable_processors();
@@ -15,9 +16,13 @@ bool is_forked();
 /// Throws failed_precondition if so.
 void check_not_forked();
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 void note_threads();
 }
+
+namespace deft::ext {
 
 template <class F>
 std::thread start_thread(F&& f) {
@@ -25,4 +30,4 @@ std::thread start_thread(F&& f) {
   return std::thread(std::forward<F>(f));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -14,6 +14,8 @@ namespace {
 std::atomic<bool> forked{false};
 }
 
+namespace ext {
+
 int usable_processors() {
   static const int count = [] {
     cpu_set_t usable;
@@ -32,6 +34,8 @@ void check_not_forked() {
          "first session "
          "or server, or call exec");
 }
+
+}  // namespace ext
 
 void detail::note_threads() {
   [[maybe_unused]] static const int noted =

@@ -12,6 +12,7 @@
 
 namespace deft {
 
+/// How csv reads files, and which of their columns.
 struct csv_options {
   bool header =
       false;  ///< each file begins with a row of the columns' names; blanks around are ignored

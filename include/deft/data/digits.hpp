@@ -7,6 +7,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// Images of 28x28 grey values in [0, 1], white on black as in MNIST, one per row, and their
 /// digits.
 struct digit_set {
@@ -19,8 +21,10 @@ struct digit_set {
 /// with a random weight, and covered with noise. A pure function of its arguments.
 int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pixels);
 
+}  // namespace ext
+
 /// Draws the digits number `first` to `first + count - 1` of the sequence given by `seed`.
 /// Throws invalid_argument if `count` is negative.
-digit_set draw_digits(std::int64_t count, std::uint64_t seed = 1, std::uint64_t first = 0);
+ext::digit_set draw_digits(std::int64_t count, std::uint64_t seed = 1, std::uint64_t first = 0);
 
 }  // namespace deft

@@ -167,6 +167,8 @@ inline float clamp_to_unit(float v) { return std::min(0.5f * (v + std::abs(v)), 
 
 }  // namespace detail
 
+namespace ext {
+
 int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pixels) {
   using namespace detail;
   philox_stream random(seed, index);
@@ -214,13 +216,15 @@ int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pi
   return digit;
 }
 
-digit_set draw_digits(std::int64_t count, std::uint64_t seed, std::uint64_t first) {
+}  // namespace ext
+
+ext::digit_set draw_digits(std::int64_t count, std::uint64_t seed, std::uint64_t first) {
   if (count < 0)
-    fail(errc::invalid_argument, "[draw_digits] expects a count of at least 0, got ", count);
+    ext::fail(errc::invalid_argument, "[draw_digits] expects a count of at least 0, got ", count);
   any_array images(dtype::float32, {count, 784}), labels(dtype::int32, {count});
   float* pixels = images.mutable_data<float>();
   for (std::int64_t i = 0; i < count; ++i)
-    labels.mutable_data<std::int32_t>()[i] = draw_digit(
+    labels.mutable_data<std::int32_t>()[i] = ext::draw_digit(
         seed, first + static_cast<std::uint64_t>(i), std::span<float, 784>(pixels + i * 784, 784));
   return {ndarray<float, dyn, 784>(std::move(images)),
           ndarray<std::int32_t, dyn>(std::move(labels))};

@@ -35,16 +35,16 @@ auto parsing(std::string_view what, F f) {
   try {
     return f();
   } catch (const protozero::exception& e) {
-    fail(errc::data_loss, "[example] ", what, " is malformed: ", e.what());
+    ext::fail(errc::data_loss, "[example] ", what, " is malformed: ", e.what());
   }
 }
 
 }  // namespace
 
 example& example::put(const std::string& name, value_list values) {
-  if (!is_utf8(name))
-    fail(errc::invalid_argument, "[example] \"", printable(name),
-         "\" is not a valid name of a feature: it is not UTF-8");
+  if (!ext::is_utf8(name))
+    ext::fail(errc::invalid_argument, "[example] \"", ext::printable(name),
+              "\" is not a valid name of a feature: it is not UTF-8");
   features_[name] = std::move(values);
   return *this;
 }
@@ -119,8 +119,8 @@ std::string_view example_view::feature(std::string_view name) const {
   // Of several of one name the last one, as protocol buffers have it.
   for (std::size_t i = features_.size(); i-- > 0;)
     if (features_[i].first == name) return features_[i].second;
-  fail(errc::not_found, "[example] it has no feature \"", name, "\"; it has ",
-       join(features_, ", ", [](const auto& f) { return printable(f.first); }));
+  ext::fail(errc::not_found, "[example] it has no feature \"", name, "\"; it has ",
+            ext::join(features_, ", ", [](const auto& f) { return ext::printable(f.first); }));
 }
 
 namespace {
@@ -128,13 +128,13 @@ namespace {
 /// Calls take(reader of a list's field) for each field of the list that the feature has.
 template <class Take>
 void each_list(std::string_view name, std::string_view feature, kind expected, Take take) {
-  parsing(str("feature \"", name, "\""), [&] {
+  parsing(ext::str("feature \"", name, "\""), [&] {
     protozero::pbf_reader f(feature.data(), feature.size());
     while (f.next()) {
       if (f.tag() != static_cast<protozero::pbf_tag_type>(expected))
-        fail(errc::invalid_argument, "[example] feature \"", name, "\" has ",
-             f.tag() <= 3 ? kind_names[f.tag()] : "values of an unknown kind", ", not ",
-             kind_names[static_cast<int>(expected)]);
+        ext::fail(errc::invalid_argument, "[example] feature \"", name, "\" has ",
+                  f.tag() <= 3 ? kind_names[f.tag()] : "values of an unknown kind", ", not ",
+                  kind_names[static_cast<int>(expected)]);
       protozero::pbf_reader list = delimited(f).get_message();
       while (list.next(list_field)) take(list);
     }
@@ -164,8 +164,8 @@ class exactly {
   }
   void expect_all() const {
     if (count_ != to_.size())
-      fail(errc::invalid_argument, "[example] feature \"", name_, "\" has ", count_,
-           " values, not ", to_.size());
+      ext::fail(errc::invalid_argument, "[example] feature \"", name_, "\" has ", count_,
+                " values, not ", to_.size());
   }
 
  private:

@@ -15,11 +15,14 @@ namespace deft {
 /// One file or several, which are read one after the other: `text_lines("a.txt")`,
 /// `text_lines({"a.txt", "b.txt.gz"})`.
 struct file_names {
+  /// Implicit, of a name or of a list of names. Whether the files exist only a pass finds out.
+  /// @{
   template <std::convertible_to<std::string> Name>
   file_names(const Name& one) : names{one} {}  // NOLINT: implicit, as are the others
   file_names(std::vector<std::string> several) : names(std::move(several)) {}  // NOLINT
   file_names(std::initializer_list<std::string> several) : names(several) {}   // NOLINT
-  std::vector<std::string> names;
+  /// @}
+  std::vector<std::string> names;  ///< in the order of reading
 };
 
 namespace detail {

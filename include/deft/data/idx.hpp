@@ -16,20 +16,27 @@ any_array read_idx(const std::string& file);
 
 /// The dtype and shape of the array that `read_idx` would return.
 struct idx_header {
-  dtype type = dtype::none;
-  dims shape;
+  dtype type = dtype::none;  ///< as deft has it: int32 for signed bytes
+  dims shape;                ///< its extents; never of rank 0
 };
+
+namespace ext {
+
 /// Reads only the header of an IDX file. Throws as read_idx.
 idx_header read_idx_header(const std::string& file);
+
+}  // namespace ext
 
 /// Writes `array` as an IDX file, compressed if the name ends with ".gz".
 /// Throws invalid_argument for dtypes that the format lacks (int64, bool), for scalars and for
 /// extents of 2^32 or more, unavailable if the file cannot be written, resource_exhausted if the
 /// disk is full.
+/// @{
 void write_idx(const std::string& file, const any_array& array);
-template <element T, std::int64_t... E>
+template <ext::element T, std::int64_t... E>
 void write_idx(const std::string& file, const ndarray<T, E...>& array) {
   write_idx(file, array.array());
 }
+/// @}
 
 }  // namespace deft

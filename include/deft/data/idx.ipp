@@ -107,17 +107,23 @@ class idx_reader : input_file {
 }  // namespace detail
 
 any_array read_idx(const std::string& file) { return detail::idx_reader(file).elements(); }
+
+namespace ext {
+
 idx_header read_idx_header(const std::string& file) { return detail::idx_reader(file).header(); }
+
+}  // namespace ext
 
 void write_idx(const std::string& file, const any_array& array) {
   using detail::idx_codes;
   auto code = std::find_if(std::begin(idx_codes), std::end(idx_codes), [&](const auto& c) {
-    return c.type == array.type() && c.width == size_of_dtype(c.type);
+    return c.type == array.type() && c.width == ext::size_of_dtype(c.type);
   });
   if (code == std::end(idx_codes))
-    fail(errc::invalid_argument, "[write_idx] IDX files cannot hold ", array.type(), ": ", file);
+    ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold ", array.type(), ": ",
+              file);
   if (array.shape().empty())
-    fail(errc::invalid_argument, "[write_idx] IDX files cannot hold scalars: ", file);
+    ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold scalars: ", file);
   std::string bytes{'\0', '\0', static_cast<char>(code->code),
                     static_cast<char>(array.shape().rank())};
   auto put = [&](std::uint64_t v, unsigned width) {
@@ -125,11 +131,11 @@ void write_idx(const std::string& file, const any_array& array) {
   };
   for (auto e : array.shape()) {
     if (e > std::int64_t{0xffffffff})
-      fail(errc::invalid_argument, "[write_idx] IDX files cannot hold an extent of ", e,
-           " (limit 4,294,967,295): ", file);
+      ext::fail(errc::invalid_argument, "[write_idx] IDX files cannot hold an extent of ", e,
+                " (limit 4,294,967,295): ", file);
     put(static_cast<std::uint64_t>(e), 4);
   }
-  visit_dtype(array.type(), [&]<class T>() {
+  ext::visit_dtype(array.type(), [&]<class T>() {
     for (T v : array.span<T>()) {
       if constexpr (sizeof(T) == 8)
         put(std::bit_cast<std::uint64_t>(v), 8);

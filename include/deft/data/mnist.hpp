@@ -9,7 +9,10 @@ namespace deft {
 
 /// Images as rows of 784 grey values in [0, 1], and labels 0 to 9.
 struct mnist_data {
-  digit_set train, test;
+  /// For training, and for testing.
+  /// @{
+  ext::digit_set train, test;
+  /// @}
   std::string source;  ///< as returned by `mnist_source`
 };
 

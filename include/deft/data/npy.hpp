@@ -20,10 +20,12 @@ any_array read_npy(const std::string& file);
 /// Writes `array` as a file that numpy.load reads (format version 1), compressed if the name ends
 /// with ".gz".
 /// Throws unavailable if the file cannot be written, resource_exhausted if the disk is full.
+/// @{
 void write_npy(const std::string& file, const any_array& array);
-template <element T, std::int64_t... E>
+template <ext::element T, std::int64_t... E>
 void write_npy(const std::string& file, const ndarray<T, E...>& array) {
   write_npy(file, detail::borrowed::from(array));
 }
+/// @}
 
 }  // namespace deft

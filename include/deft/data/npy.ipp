@@ -33,8 +33,9 @@ class npy_reader : detail::input_file {
     read_header();
     parse_header();
     const auto type = dtype_of_header();
-    if (!is_sound(shape_)) bad_at(in_header(0), str("its shape ", shape_, " is too large"));
-    expect_array(type, shape_, size_of_dtype(type));
+    if (!ext::is_sound(shape_))
+      bad_at(in_header(0), ext::str("its shape ", shape_, " is too large"));
+    expect_array(type, shape_, ext::size_of_dtype(type));
     any_array a(type, shape_);
     read(a.mutable_raw(), a.bytes(), "elements");
     if (type == dtype::boolean) check_bools(a);
@@ -50,8 +51,8 @@ class npy_reader : detail::input_file {
       bad_at("at offset 0", "it does not begin with \\x93NUMPY");
     const int version = head[6];
     if (version < 1 || version > 3 || head[7] != 0)
-      bad_at("at offset 6",
-             str("its format version is ", version, ".", int{head[7]}, "; expected 1.0 to 3.0"));
+      bad_at("at offset 6", ext::str("its format version is ", version, ".", int{head[7]},
+                                     "; expected 1.0 to 3.0"));
     const std::size_t width = version == 1 ? 2 : 4;
     read(head + 8, width, "header");
     std::uint32_t length = 0;
@@ -94,7 +95,7 @@ class npy_reader : detail::input_file {
       parsed_ += static_cast<std::size_t>(end - begin);
       if (parsed_ < header_.size() && header_[parsed_] == 'L') ++parsed_;  // a long of Python 2
       if (shape_.rank() == max_rank)
-        fail(errc::unimplemented, "[read_npy] ", name(), " has a rank above ", max_rank);
+        ext::fail(errc::unimplemented, "[read_npy] ", name(), " has a rank above ", max_rank);
       shape_.push_back(extent);
       if (!accept(',') && next() != ')') bad_header();
     }
@@ -136,27 +137,28 @@ class npy_reader : detail::input_file {
   dtype dtype_of_header() const {
     for (const auto& [name, type] : npy_dtypes)
       if (descr_.size() == 3 && descr_.substr(1) == name) {
-        if (descr_[0] == '>' && size_of_dtype(type) > 1) unsupported("big-endian elements");
+        if (descr_[0] == '>' && ext::size_of_dtype(type) > 1) unsupported("big-endian elements");
         if (fortran_ == "True") unsupported("Fortran order");
         return type;
       }
-    unsupported(str("elements of type ", printable(descr_)));
+    unsupported(ext::str("elements of type ", ext::printable(descr_)));
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {
     const auto* bytes = static_cast<const unsigned char*>(a.raw());
     for (std::size_t i = 0; i < a.bytes(); ++i)
       if (bytes[i] > 1)
-        bad_at(str("at offset ", consumed() - a.bytes() + i), str("a bool is ", int{bytes[i]}));
+        bad_at(ext::str("at offset ", consumed() - a.bytes() + i),
+               ext::str("a bool is ", int{bytes[i]}));
   }
 
-  std::string in_header(std::size_t i) const { return str("at offset ", header_at_ + i); }
+  std::string in_header(std::size_t i) const { return ext::str("at offset ", header_at_ + i); }
   [[noreturn]] void bad_header() const {
     bad_at(in_header(parsed_), "its header is not that of an array");
   }
   [[noreturn]] void unsupported(const std::string& what) const {
-    fail(errc::unimplemented, "[read_npy] ", name(), " has ", what,
-         "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
+    ext::fail(errc::unimplemented, "[read_npy] ", name(), " has ", what,
+              "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
   }
 
   std::uint64_t header_at_ = 0;
@@ -174,10 +176,11 @@ any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
 void write_npy(const std::string& file, const any_array& array) {
   std::string descr;
   for (const auto& [name, type] : npy_dtypes)
-    if (type == array.type()) descr = str(size_of_dtype(type) > 1 ? "<" : "|", name);
-  if (descr.empty()) fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
-  std::string header = str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
-                           join(array.shape(), ", "), array.shape().rank() == 1 ? ",), }" : "), }");
+    if (type == array.type()) descr = ext::str(ext::size_of_dtype(type) > 1 ? "<" : "|", name);
+  if (descr.empty()) ext::fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
+  std::string header =
+      ext::str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
+               ext::join(array.shape(), ", "), array.shape().rank() == 1 ? ",), }" : "), }");
   // Elements begin at a multiple of 64 bytes.
   constexpr std::size_t before = npy_magic.size() + 4;
   header.append(63 - (before + header.size()) % 64, ' ');

@@ -39,6 +39,7 @@ template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 }  // namespace detail
 
+/// Options of dataset::map.
 struct map_options {
   int threads = 0;  ///< that call the function; 0: the thread that makes the pass calls it
 };
@@ -64,11 +65,13 @@ class dataset {
   static_assert((std::is_object_v<Ts> && ...), "[dataset] components are objects, not references");
 
  public:
+  /// An element.
   using value_type = std::tuple<Ts...>;
 
-  /// A single pass.
+  /// A single pass, an input iterator. It can be moved, not copied.
   class iterator {
    public:
+    /// @cond what input iterators have
     using iterator_concept = std::input_iterator_tag;
     using value_type = dataset::value_type;
     using difference_type = std::ptrdiff_t;
@@ -81,6 +84,7 @@ class dataset {
     }
     void operator++(int) { pass_->advance(); }
     friend bool operator==(const iterator& i, std::default_sentinel_t) { return i.pass_->ended; }
+    /// @endcond
 
    private:
     friend class dataset;
@@ -104,8 +108,9 @@ class dataset {
   /// A source of its own: see data/stage.hpp.
   explicit dataset(detail::stage_ref<value_type> stage) : stage_(std::move(stage)) {}
 
-  /// Begins a pass.
+  /// Begins a pass, and gets its first element. Throws what the source and the functions throw.
   iterator begin() const { return iterator(*this); }
+  /// The end of every pass.
   std::default_sentinel_t end() const { return {}; }
 
   /// The number of elements of a pass, or the largest std::int64_t if there are more; -1

@@ -2,6 +2,7 @@
 // deft/data/record.hpp: TFRecord files: sequences of records of bytes, with checksums.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +17,10 @@ class record_reader {
  public:
   /// Throws not_found if there is no such file, unavailable if it cannot be opened.
   explicit record_reader(const std::string& file);
+  /// @cond moves
   record_reader(record_reader&&) noexcept;
   record_reader& operator=(record_reader&&) noexcept;
+  /// @endcond
   ~record_reader();
 
   /// The next record, which is valid until the next call; nothing at the end of the file. Throws
@@ -38,8 +41,10 @@ class record_writer {
  public:
   /// Creates the file, or empties it. Throws unavailable if it cannot be created.
   explicit record_writer(const std::string& file);
+  /// @cond moves
   record_writer(record_writer&&) noexcept;
   record_writer& operator=(record_writer&&) noexcept;
+  /// @endcond
   /// Closes the file; an error is logged.
   ~record_writer();
 

@@ -25,7 +25,7 @@ constexpr std::size_t length_bytes = 12, checksum_bytes = 4;
 bool is_intact(std::string_view bytes) {
   std::uint32_t stored;
   std::memcpy(&stored, bytes.data() + bytes.size(), sizeof stored);
-  return stored == masked(crc32c(bytes));
+  return stored == masked(ext::crc32c(bytes));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ class record_reader::state : detail::input_file {
     // No more than what is there is allocated, whatever the length says.
     const auto whole = static_cast<std::size_t>(
         std::min<std::uint64_t>(length, SIZE_MAX - checksum_bytes) + checksum_bytes);
-    if (fill(whole) < whole) bad(str("the file ends within its ", length, " bytes"));
+    if (fill(whole) < whole) bad(ext::str("the file ends within its ", length, " bytes"));
     const std::string_view record(at(), static_cast<std::size_t>(length));
     if (!is_intact(record)) bad("the checksum of its bytes is wrong");
     consume(whole);
@@ -56,7 +56,7 @@ class record_reader::state : detail::input_file {
   }
 
  private:
-  std::string where() const override { return str("the record at offset ", offset_); }
+  std::string where() const override { return ext::str("the record at offset ", offset_); }
   /// A length may begin as gzip does, with 1f 8b.
   static bool begins_plain(std::string_view bytes) {
     return bytes.size() >= length_bytes && is_intact(bytes.substr(0, sizeof(std::uint64_t)));
@@ -88,9 +88,9 @@ class record_writer::state {
     char head[length_bytes];
     const std::uint64_t length = record.size();
     std::memcpy(head, &length, sizeof length);
-    const std::uint32_t of_length = masked(crc32c({head, sizeof length}));
+    const std::uint32_t of_length = masked(ext::crc32c({head, sizeof length}));
     std::memcpy(head + sizeof length, &of_length, checksum_bytes);
-    const std::uint32_t of_record = masked(crc32c(record));
+    const std::uint32_t of_record = masked(ext::crc32c(record));
     file_.write({head, length_bytes});
     file_.write(record);
     file_.write({reinterpret_cast<const char*>(&of_record), checksum_bytes});

@@ -2,6 +2,7 @@
 // deft/data/stage.hpp: what a pipeline consists of: stages, and cursors that pass over them.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,9 +10,11 @@
 
 namespace deft {
 
-/// What `cardinality()` says of a dataset that never ends, and of one whose elements can only be
-/// counted by a pass, such as the lines of a file.
-inline constexpr std::int64_t infinite_cardinality = -1, unknown_cardinality = -2;
+/// What `cardinality()` says of a dataset that never ends.
+inline constexpr std::int64_t infinite_cardinality = -1;
+/// What `cardinality()` says of a dataset whose elements can only be counted by a pass, such as the
+/// lines of a file.
+inline constexpr std::int64_t unknown_cardinality = -2;
 
 namespace detail {
 

@@ -12,6 +12,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// The operations that a device can run, each with its dtypes.
 class kernel_set {
  public:
@@ -55,13 +57,16 @@ class kernel_set {
   std::uint64_t hash_ = 0;  ///< the sum of the entries' hashes
 };
 
+}  // namespace ext
+
 /// A device that nodes can be placed on.
 struct device_info {
-  placement name;            ///< full: "/job:worker/replica:0/task:1/cpu:0"
+  ext::placement name;       ///< full: "/job:worker/replica:0/task:1/cpu:0"
   std::string description;   ///< "AMD EPYC, 2 cores", "simulated", …
   std::uint64_t memory = 0;  ///< bytes; 0 if unknown
   std::string bus_id;        ///< PCI bus id; empty for processors
-  std::shared_ptr<const kernel_set> kernels;
+  /// The operations that it runs, each with its dtypes.
+  std::shared_ptr<const ext::kernel_set> kernels;
 };
 /// The device in lists: "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".
 std::string to_string(const device_info& d);

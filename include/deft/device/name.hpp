@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,9 +16,12 @@ namespace deft {
 /// matches anything.
 struct device_name {
   std::string job;  ///< empty: any
+  /// From 0; not set: any.
+  /// @{
   std::optional<int> replica, task;
-  std::string type;  ///< "cpu", "gpu", …, in lower case; empty: any
-  std::optional<int> index;
+  /// @}
+  std::string type;          ///< "cpu", "gpu", …, in lower case; empty: any
+  std::optional<int> index;  ///< among the devices of its type on the task, from 0; not set: any
 
   /// Whether no part is set.
   bool empty() const { return job.empty() && !replica && !task && type.empty() && !index; }
@@ -40,6 +44,8 @@ device_name parse_device(std::string_view text);
 /// type without an index is printed as `/gpu:*`.
 std::string to_string(const device_name& d);
 
+namespace ext {
+
 /// Takes each part from `inner` if it is set there, else from `outer`. An index belongs to its
 /// type: `/cpu:*` within `/gpu:1` is any CPU.
 device_name merge(const device_name& outer, const device_name& inner);
@@ -50,9 +56,13 @@ bool matches(const device_name& pattern, const device_name& full);
 /// A 64-bit hash, the same on every platform.
 std::uint64_t hash_of(const device_name& d);
 
+}  // namespace ext
+
 }  // namespace deft
 
+/// @cond hash
 template <>
 struct std::hash<deft::device_name> {
-  std::size_t operator()(const deft::device_name& d) const { return deft::hash_of(d); }
+  std::size_t operator()(const deft::device_name& d) const { return deft::ext::hash_of(d); }
 };
+/// @endcond

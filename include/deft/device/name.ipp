@@ -125,14 +125,16 @@ device_name parse_device(std::string_view text) { return detail::device_parser(t
 
 std::string to_string(const device_name& d) {
   std::string s;
-  if (!d.job.empty()) s += str("/job:", d.job);
-  if (d.replica) s += str("/replica:", *d.replica);
-  if (d.task) s += str("/task:", *d.task);
+  if (!d.job.empty()) s += ext::str("/job:", d.job);
+  if (d.replica) s += ext::str("/replica:", *d.replica);
+  if (d.task) s += ext::str("/task:", *d.task);
   if (d.type.empty() && !d.index) return s;
   s += d.type.empty() ? "/device:*" : "/" + d.type;
-  s += d.index ? str(":", *d.index) : ":*";
+  s += d.index ? ext::str(":", *d.index) : ":*";
   return s;
 }
+
+namespace ext {
 
 device_name merge(const device_name& outer, const device_name& inner) {
   device_name d = inner;
@@ -193,13 +195,15 @@ placement intern(const device_name& d) {
   return used(*names.try_emplace(d, 0).first);
 }
 
+}  // namespace ext
+
 std::size_t detail::interned_names() {
   auto& [guard, names] = name_table::instance();
   std::shared_lock lock(guard);
   return names.size();
 }
 void detail::drop_interned(interned_name& n) noexcept {
-  if (is_forked()) return;  // another thread may have had the lock
+  if (ext::is_forked()) return;  // another thread may have had the lock
   auto& [guard, names] = name_table::instance();
   std::lock_guard lock(guard);
   if (n.second.fetch_sub(1, std::memory_order_acq_rel) == 1) names.erase(names.find(n.first));

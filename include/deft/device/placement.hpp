@@ -9,8 +9,9 @@
 #include <functional>
 #include <utility>
 
-namespace deft {
-namespace detail {
+namespace deft::ext {}  // namespace deft::ext
+
+namespace deft::detail {
 /// A name and the number of placements that refer to it. It is forgotten with the last one, so that
 /// names from peers do not accumulate.
 using interned_name = std::pair<const device_name, std::atomic<std::uint32_t>>;
@@ -18,7 +19,9 @@ using interned_name = std::pair<const device_name, std::atomic<std::uint32_t>>;
 void drop_interned(interned_name& n) noexcept;
 /// How many names placements refer to.
 std::size_t interned_names();
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// A device, a pattern of devices, or nothing: a small value that is cheap to copy and to compare.
 /// Equal names give equal placements.
@@ -71,9 +74,11 @@ class placement {
 /// The placement for a name; an empty one for the empty name. Thread-safe.
 placement intern(const device_name& d);
 
-}  // namespace deft
+}  // namespace deft::ext
 
+/// @cond hash
 template <>
-struct std::hash<deft::placement> {
-  std::size_t operator()(const deft::placement& p) const { return p.id(); }
+struct std::hash<deft::ext::placement> {
+  std::size_t operator()(const deft::ext::placement& p) const { return p.id(); }
 };
+/// @endcond

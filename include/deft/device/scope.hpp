@@ -21,15 +21,17 @@ enum class op_role : std::uint8_t;  // its values are in graph/op_def.hpp
 
 /// What a device function is told about a node.
 struct node_info {
-  std::string_view op;       ///< "matmul", "variable", …
-  std::string_view name;     ///< with its name scopes
-  dtype type = dtype::none;  ///< of its first input; for a variable its own
-  op_role role = {};         ///< op_role::variable for a variable, compute for most others
-  placement device = {};     ///< as set by inner scopes; nullptr: not set
+  std::string_view op;         ///< "matmul", "variable", …
+  std::string_view name;       ///< with its name scopes
+  dtype type = dtype::none;    ///< of its first input; for a variable its own
+  op_role role = {};           ///< op_role::variable for a variable, compute for most others
+  ext::placement device = {};  ///< as set by inner scopes; nullptr: not set
 };
 
 /// Returns the device name for a node, or "" to leave it to outer scopes.
 using device_function = std::function<std::string(const node_info&)>;
+
+namespace ext {
 
 struct scope_frame;
 
@@ -79,12 +81,18 @@ inline scope_ref::~scope_ref() {
   if (frame_ && frame_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(frame_);
 }
 
+}  // namespace ext
+
+class device_spec;
+
 namespace detail {
 class scope_stack;
 extern constinit thread_local scope_stack* scopes_of_thread;  // null: the thread has had no scope
 extern const scope_ref no_scopes;
 const scope_ref& top_of(scope_stack& stack);
 }  // namespace detail
+
+namespace ext {
 
 /// The current scopes of this thread. The reference is valid until the next scope begins or ends;
 /// copy it to keep it. New threads start without scopes.
@@ -98,6 +106,13 @@ inline const scope_ref& current_scope() {
 /// Throws invalid_argument if a device function returns a malformed name.
 placement resolve_device(const scope_ref& scopes, const node_info& node);
 
+class scope;
+
+/// A device function; `device(f)` makes one of any callable.
+device_spec device_by(device_function f);
+
+}  // namespace ext
+
 /// The argument of `on`; made by `device`.
 class device_spec {
  public:
@@ -105,23 +120,26 @@ class device_spec {
   bool changes() const { return clears_ || function_ || name_; }
 
  private:
-  friend class scope;
-  friend device_spec device(std::string_view, source_place);
+  friend class ext::scope;
+  friend device_spec device(std::string_view, ext::source_place);
   friend device_spec device(const device_name&);
   friend device_spec device(std::nullptr_t);
-  friend device_spec device_by(device_function f);
+  friend device_spec ext::device_by(device_function f);
 
-  placement name_;
+  ext::placement name_;
   std::shared_ptr<const device_function> function_;
   bool clears_ = false;
 };
 
 /// A device by its name or parts of it, for `on`: `device("/job:ps/task:0")`. "" changes nothing.
 /// Throws invalid_argument if it is malformed.
-device_spec device(std::string_view name, source_place w = here());
+device_spec device(std::string_view name, ext::source_place w = ext::here());
+/// The same by a name that is not text, such as `device(self.cluster().chief())`. The empty name
+/// changes nothing.
 device_spec device(const device_name& name);
 /// Clears the devices of the scopes around it, device functions included.
 device_spec device(std::nullptr_t);
+/// @cond refused
 /// A number names no device. (0 would be taken for nullptr.)
 template <class Number>
 requires std::is_arithmetic_v<Number> device_spec device(Number) {
@@ -131,14 +149,16 @@ requires std::is_arithmetic_v<Number> device_spec device(Number) {
       "the devices of outer scopes");
   return {};
 }
-/// A device function; `device(f)` makes one of any callable.
-device_spec device_by(device_function f);
+/// @endcond
+
 /// A function that is called for every node written within the scope:
 /// `device([](const node_info& n) { return n.op == "matmul" ? "/gpu:0" : "/cpu:0"; })`.
 template <class F>
 requires(std::is_invocable_r_v<std::string, F&, const node_info&>) device_spec device(F f) {
-  return device_by(device_function(std::move(f)));
+  return ext::device_by(device_function(std::move(f)));
 }
+
+namespace ext {
 
 /// A name scope, as an argument of `scope`.
 struct push_name {
@@ -175,13 +195,15 @@ class [[nodiscard]] scope {
   std::size_t depth_ = 0;
 };
 
+}  // namespace ext
+
 /// Places what this thread writes while the returned scope lives on the device of `spec`.
-inline scope on(const device_spec& spec) { return scope(spec); }
+inline ext::scope on(const device_spec& spec) { return ext::scope(spec); }
 
 /// Calls `f` in such a scope, and returns its result.
 template <std::invocable F>
 decltype(auto) on(const device_spec& spec, F&& f) {
-  scope s(spec);
+  ext::scope s(spec);
   return std::forward<F>(f)();
 }
 
@@ -190,10 +212,14 @@ decltype(auto) on(const device_spec& spec, F&& f) {
 /// replaces them.
 /// Throws invalid_argument for characters other than letters, digits and "_.-/>", and, outside of
 /// other name scopes, for a first character other than a letter, digit or '.'.
-inline scope name_scope(std::string_view name) { return scope(push_name{name}); }
+inline ext::scope name_scope(std::string_view name) { return ext::scope(ext::push_name{name}); }
+
+namespace ext {
 
 /// Makes a captured scope current while the returned scope lives, to lower an expression later than
 /// it was written.
 inline scope adopt_scope(scope_ref captured) { return scope(std::move(captured)); }
+
+}  // namespace ext
 
 }  // namespace deft

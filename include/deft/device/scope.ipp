@@ -10,6 +10,8 @@
 
 namespace deft {
 
+namespace ext {
+
 void scope_ref::destroy(const scope_frame* f) noexcept {
   // In a loop, from the inside out, so that deep nesting does not recurse.
   while (f) {
@@ -19,6 +21,8 @@ void scope_ref::destroy(const scope_frame* f) noexcept {
     if (f && f->references.fetch_sub(1, std::memory_order_acq_rel) != 1) f = nullptr;
   }
 }
+
+}  // namespace ext
 
 namespace detail {
 
@@ -145,6 +149,8 @@ inline void check_scope_name(std::string_view name, bool at_root) {
 
 }  // namespace detail
 
+namespace ext {
+
 placement resolve_device(const scope_ref& scopes, const node_info& node) {
   const scope_frame* f = scopes.get();
   if (!f) return nullptr;
@@ -163,7 +169,9 @@ placement resolve_device(const scope_ref& scopes, const node_info& node) {
   return decided;
 }
 
-device_spec device(std::string_view name, source_place w) {
+}  // namespace ext
+
+device_spec device(std::string_view name, ext::source_place w) {
   try {
     return device(parse_device(name));
   } catch (const error& e) {
@@ -172,7 +180,7 @@ device_spec device(std::string_view name, source_place w) {
 }
 device_spec device(const device_name& name) {
   device_spec s;
-  s.name_ = intern(name);
+  s.name_ = ext::intern(name);
   return s;
 }
 device_spec device(std::nullptr_t) {
@@ -180,6 +188,9 @@ device_spec device(std::nullptr_t) {
   s.clears_ = true;
   return s;
 }
+
+namespace ext {
+
 device_spec device_by(device_function f) {
   if (!f) fail(errc::invalid_argument, "[on] the device function is empty");
   device_spec s;
@@ -252,5 +263,7 @@ scope::~scope() {
   strays.list.push_back({thread_, id_});
   detail::strays_seen.fetch_add(1, std::memory_order_release);
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// A pool of blocks of one space, last in, first out in each size class, so that repeated runs of a
 /// plan get the same address. Large blocks go back to the space, which recycles them itself.
@@ -38,4 +38,4 @@ class arena_pool {
   std::vector<std::pair<std::size_t, buffer>> more_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

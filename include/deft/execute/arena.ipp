@@ -4,7 +4,7 @@
 #include <bit>
 #include <deft/execute/arena.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 arena_pool::arena_pool(memory& space, std::size_t largest) : space_(space), largest_(largest) {}
 arena_pool::~arena_pool() { trim(); }
@@ -41,8 +41,8 @@ void arena_pool::give(buffer block_of) noexcept {
   if (!block_of || block_of.capacity() > bytes_of(class_of(largest_))) return;
   // The class whose blocks are as large as this one: capacities may have been rounded up.
   std::size_t c = class_of(block_of.capacity() + 1) - 1;
-  deft::block* nobody = nullptr;
-  deft::block* b = block_of.release();
+  deft::ext::block* nobody = nullptr;
+  deft::ext::block* b = block_of.release();
   if (top_[c].compare_exchange_strong(nobody, b, std::memory_order_release)) return;
   buffer kept(b);
   std::lock_guard lock(guard_);
@@ -59,4 +59,4 @@ void arena_pool::trim() noexcept {
   more_.clear();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

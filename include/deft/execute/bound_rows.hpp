@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// A row function with its arguments, which follow it in memory, and a link to the next call.
 struct bound_call {
@@ -71,4 +71,4 @@ class bound_rows {
   std::size_t chunk_ = 0, used_ = 0;
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -8,7 +8,7 @@
 #include <memory>
 #include <stop_token>
 
-namespace deft {
+namespace deft::ext {
 
 /// Resumes a waiting lane; made by value_call::make_waker. Copies may be kept longer than the run
 /// lasts.
@@ -91,4 +91,4 @@ struct step_context {
   step_observer* observer = nullptr;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// A point in the work of a device.
 class device_event {
@@ -149,4 +149,4 @@ std::shared_ptr<const kernel_set> announce(std::span<const kernel_table> tables)
 /// Waits until everything that was launched on `d` is done. For tests and set-up.
 void synchronize(device_runtime& d);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/device.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 kernel_index::kernel_index(std::span<const kernel_table> tables) {
   for (const auto& table : tables)
@@ -29,4 +29,4 @@ void synchronize(device_runtime& d) {
   if (auto e = d.record()) e->synchronize();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

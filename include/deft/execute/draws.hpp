@@ -8,7 +8,7 @@
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/truncated_normal.hpp>
 
-namespace deft::draws {
+namespace deft::ext::draws {
 
 // Which of Philox's words an element is made of. So many blocks are a group, and lie word by word:
 // word w of block l of a group is its word number 16 w + l.
@@ -98,4 +98,4 @@ struct truncated_numbers {
   }
 };
 
-}  // namespace deft::draws
+}  // namespace deft::ext::draws

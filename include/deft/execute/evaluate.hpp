@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// Runs one node with the CPU's kernel; nothing if there is none. Throws what the kernel does.
 std::vector<any_array> evaluate_on_host(const node_def& n, std::span<const any_array> inputs);
 
-}  // namespace deft
+}  // namespace deft::ext

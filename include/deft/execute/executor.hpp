@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 namespace exec {
 class frame_state;
 }
@@ -98,4 +98,4 @@ class executable::frame {
   std::unique_ptr<exec::frame_state> state_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

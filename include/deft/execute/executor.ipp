@@ -6,7 +6,7 @@
 #include <deft/execute/frame_state.hpp>
 #include <deft/execute/named_step.hpp>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 namespace {
 
 constexpr std::uint32_t stops_between = 64;  ///< kernels that are bound, each quick to call
@@ -47,6 +47,7 @@ frame_state::frame_state(const executable::compiled& c)
     lanes_[l].in.resize(c.most_ins + c.most_outs);  // an update's variables come first
     lanes_[l].out.resize(c.most_outs);
     lanes_[l].fresh.resize(c.most_outs);
+    lanes_[l].in_order.reserve(c.most_outs);
   }
 }
 
@@ -322,9 +323,9 @@ void frame_state::release() {
   values_.release();
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec
 
-namespace deft {
+namespace deft::ext {
 
 executable::frame::frame(const compiled& c) : state_(std::make_unique<exec::frame_state>(c)) {}
 executable::frame::~frame() = default;
@@ -349,4 +350,4 @@ const any_array& executable::frame::peek(std::size_t i) { return state_->peek(i)
 any_array executable::frame::take(std::size_t i) { return state_->take(i); }
 void executable::frame::release() { state_->release(); }
 
-}  // namespace deft
+}  // namespace deft::ext

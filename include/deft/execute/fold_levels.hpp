@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/core/dims.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// The input as levels, outermost first, kept and folded alternately; extents of 1 are
 /// dropped.
@@ -35,4 +35,4 @@ inline dims summed_axes(const dims& x, const dims& to) {
   return axes;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

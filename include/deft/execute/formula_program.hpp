@@ -5,7 +5,7 @@
 #include <deft/expr/op_record.hpp>
 #include <deft/graph/program.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// What a plan writes for F on elements of T. `Inputs`: operands that are inputs, where a literal
 /// may be a tensor.
@@ -28,4 +28,4 @@ const program_ref& program_of_formula() {
   return made;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

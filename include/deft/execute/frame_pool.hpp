@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// An executable and its idle frames. Their number is the highest number of concurrent runs so far.
 class frame_pool {
@@ -54,4 +54,4 @@ class frame_pool {
   std::vector<std::unique_ptr<executable::frame>> more_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Tells the observer, if any, when an item begins and when it ends, also by an exception.
 class observation {
@@ -66,9 +66,11 @@ class frame_state {
     lane_job job;
     bound_rows rows;
     std::vector<tensor_type> in_types, out_types;
-    std::vector<const void*> in;       ///< addresses of the item that is run
-    std::vector<void*> out;            ///< likewise
-    std::vector<buffer> fresh;         ///< written by an update that cannot write in place
+    std::vector<const void*> in;  ///< addresses of the item that is run
+    std::vector<void*> out;       ///< likewise
+    std::vector<buffer> fresh;    ///< written by an update that cannot write in place
+    /// Variables of an update, in the order in which they are locked.
+    std::vector<variable_slot*> in_order;
     std::vector<event_ptr> pending;    ///< copies that the run has to wait for
     event_ptr drained;                 ///< work that the lane waits for
     std::vector<replaced> variables;   ///< replaced by work that may still fail
@@ -219,4 +221,4 @@ class frame_state {
   std::uint64_t run_ = 0;
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -6,7 +6,7 @@
 #include <deft/execute/schedule.hpp>
 #include <mutex>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 inline std::size_t bytes_of(dtype type, const dims& shape) {
   return std::max<std::size_t>(static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
@@ -254,4 +254,4 @@ class frame_values {
   std::atomic<bool> dirty_{false};
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// One row of an elementwise kernel: `n` elements in a line.
 struct row_call {
@@ -62,4 +62,4 @@ class fused_registration {
 /// For a mean, the kernel of the sum.
 const compiled_row* find_fused(const program& p, fold_kind fold = fold_kind::none);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -4,7 +4,7 @@
 #include <deft/execute/fused.hpp>
 #include <deft/execute/program_table.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 auto& compiled_rows() {
@@ -27,4 +27,4 @@ const compiled_row* find_fused(const program& p, fold_kind fold) {
   return found ? &found->row() : nullptr;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

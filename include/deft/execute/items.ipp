@@ -2,9 +2,8 @@
 // deft/execute/items.ipp: what the items of a lane do: kernels, state, copies between devices.
 #pragma once
 #include <deft/execute/frame_state.hpp>
-#include <functional>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Nanoseconds of an item above which what was sent does not wait for it.
 constexpr double long_item = 20'000;
@@ -169,8 +168,14 @@ void frame_state::need_standing(const variable_slot& v, const item& i, std::uint
          "\" was restored after this session began: make a new one");
 }
 
-void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
+namespace {
+void fail_if_restoring(const variable_slot& v) {
   if (v.restoring) fail(errc::aborted, "variable \"", v.name, "\" is being restored");
+}
+}  // namespace
+
+void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
+  fail_if_restoring(v);
   if (i.what == action::update) need_standing(v, i, o);
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
@@ -241,8 +246,9 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   wakers waiting;    // likewise woken
   std::lock_guard lock(variable.guard);
   if (i.only_first && (variable.value.valid() || variable.restoring)) {
-    if (c_.values[i.first_out].uses) values_.hold(i.first_out, variable.value);
-    return;
+    if (!c_.values[i.first_out].uses) return;
+    fail_if_restoring(variable);
+    return values_.hold(i.first_out, variable.value);
   }
   if (!i.only_first) need_standing(variable, i);
   waiting.take(variable.waiting);
@@ -270,43 +276,16 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, std::move(value));
 }
 
-namespace {
-
-/// Holds the guards of variables, taken in one order by all runs.
-class all_locked {
- public:
-  explicit all_locked(std::span<const std::shared_ptr<variable_slot>> variables) : all_(variables) {
-    each([](variable_slot& v) { v.guard.lock(); });
-  }
-  ~all_locked() {
-    each([](variable_slot& v) { v.guard.unlock(); });
-  }
-  all_locked(const all_locked&) = delete;
-
- private:
-  template <class F>
-  void each(F f) const {
-    if (all_.size() == 1) return f(*all_[0]);
-    const std::less<> before;
-    for (variable_slot* last = nullptr;;) {
-      variable_slot* next = nullptr;
-      for (const auto& v : all_)
-        if (before(last, v.get()) && (!next || before(v.get(), next))) next = v.get();
-      if (!next) return;
-      f(*(last = next));
-    }
-  }
-
-  std::span<const std::shared_ptr<variable_slot>> all_;
-};
-
-}  // namespace
-
 void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   const auto variables = std::span(c_.variables).subspan(i.variable, i.outs);
   lane& me = lanes_[l];
-  std::optional<all_locked> lock;
-  if (!me.open) lock.emplace(variables);
+  std::optional<locked_variables> lock;
+  if (!me.open) {
+    me.in_order.clear();
+    for (const auto& v : variables) me.in_order.push_back(v.get());
+    locked_variables::sort(me.in_order);
+    lock.emplace(me.in_order);
+  }
   bool dynamic = false;
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     need_value(*variables[o], i, o);
@@ -378,4 +357,4 @@ void frame_state::fetch(const item& i, std::uint32_t in, std::uint32_t l) {
   fetched_[i.number] = std::move(host);
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

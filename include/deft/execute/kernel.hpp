@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 
 class device_runtime;
 
@@ -112,4 +112,4 @@ struct kernel_entry {
 };
 using kernel_table = std::span<const kernel_entry>;
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Each lane of a frame that may wait has one. A wake-up that comes while the lane still runs is
 /// remembered until the lane waits; wake-ups of earlier runs are rejected.
@@ -136,4 +136,4 @@ class blocking_driver final : public step_driver {
   std::atomic<bool> told_{false};
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

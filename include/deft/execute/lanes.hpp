@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// What decides the lane of an item.
 struct lane_choice {
@@ -92,4 +92,4 @@ class lane_planner {
   std::vector<std::uint32_t> parallel_;
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 std::uint32_t lane_planner::lane_of(const lane_choice& c, std::uint32_t waits,
                                     std::uint32_t alone) {
@@ -202,4 +202,4 @@ lane_plan lane_planner::take(int threads) {
   return plan;
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

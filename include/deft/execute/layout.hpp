@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// The result as rows, and the strides of each operand. Adjacent dimensions with compatible strides
 /// in all operands are merged; extents of 1 are dropped. Consecutive rows form a plane; a single
@@ -48,4 +48,4 @@ class row_layout {
   std::vector<std::int64_t> steps_;              ///< bytes, by operand, then level
 };
 
-}  // namespace deft
+}  // namespace deft::ext

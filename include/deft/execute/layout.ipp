@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/layout.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
     : operands_(in.size()) {
@@ -52,4 +52,4 @@ void row_layout::place(std::int64_t plane, const void* const* base, const char**
       at[k] += plane % extents_[l] * steps_[k * levels_ + l];
 }
 
-}  // namespace deft
+}  // namespace deft::ext

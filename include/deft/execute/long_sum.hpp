@@ -4,12 +4,11 @@
 #pragma once
 #include <cstdint>
 #include <deft/core/config.hpp>
+#include <deft/plan/thresholds.hpp>
 
-namespace deft {
+namespace deft::ext {
 
-/// Addends that are added one after the other. So many sums of them are added as one sum of the
-/// next level, and so on. Up to this many are added in order.
-inline constexpr std::int64_t addends_together = 64;
+using thresholds::addends_together;
 
 /// A sum of addends of type `V`, which has +: numbers, or registers of them, and may be sums of
 /// `addends_together` numbers themselves. There are three levels; the last takes all that come.
@@ -64,4 +63,4 @@ DEFT_HD DEFT_ALWAYS_INLINE V sum_in_leaves(std::int64_t n, std::int64_t leaf, co
   return before.total(sum);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

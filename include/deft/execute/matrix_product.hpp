@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/op/matmul.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// c = op(a) op(b), (m,k) x (k,n), all row-major and dense.
 struct matrix_product {
@@ -31,4 +31,4 @@ struct matrix_product {
   DEFT_HD std::int64_t b_col() const { return transpose_b ? k : 1; }
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/schedule.hpp>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Gives every value its home: an offset in the arena where its extents are known, a slot of the
 /// arena where they are not, a separate buffer where it may outlive the run. Values of one lane
@@ -11,4 +11,4 @@ namespace deft::exec {
 /// which items always have their operands at the same offsets of the arena.
 void plan_memory(executable::compiled& c);
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

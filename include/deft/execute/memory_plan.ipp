@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 namespace {
 
 constexpr std::size_t alignment = 64;
@@ -262,4 +262,4 @@ class memory_planner {
 
 void plan_memory(executable::compiled& c) { memory_planner(c).run(); }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

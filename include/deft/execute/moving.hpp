@@ -2,8 +2,9 @@
 // deft/execute/moving.hpp: what kernels that move elements and compute nothing share.
 #pragma once
 #include <deft/graph/op_def.hpp>
+#include <deft/op/extents.hpp>
 
-namespace deft::moving {
+namespace deft::ext::moving {
 
 /// Elements of one size are moved alike, whatever they mean.
 template <class F>
@@ -62,11 +63,9 @@ struct byte_runs {
 };
 
 /// Where a part begins: `declared`, or what the last input says, as op::extents yields it.
-inline dims positions(const dims& declared, std::span<const tensor_type> in) {
-  if (!declared.contains(dyn)) return declared;
-  dims at;
-  for (int i = 1; i < in.back().shape.rank(); ++i) at.push_back(in.back().shape[i]);
-  return at;
+inline dims positions(std::string_view name, const dims& declared,
+                      std::span<const tensor_type> in) {
+  return declared.contains(dyn) ? op::extents_in(name, in, declared.rank()) : declared;
 }
 
 /// A rectangular part of an array, as runs that are contiguous in both; lengths and offsets in
@@ -101,4 +100,4 @@ struct part_runs {
   }
 };
 
-}  // namespace deft::moving
+}  // namespace deft::ext::moving

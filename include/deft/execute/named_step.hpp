@@ -4,7 +4,7 @@
 #include <deft/execute/device.hpp>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// For devices that tell of a node when its step is over: in the log, or to a later step.
 class named_step : public device_step {
@@ -18,4 +18,4 @@ class named_step : public device_step {
   std::function<std::string(std::uint32_t)> name_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

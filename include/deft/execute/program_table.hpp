@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace deft {
+namespace deft::ext {
 
 /// Entries that live as long as the process. Adding links a list and no more: signatures are
 /// computed when a program is first looked for. An entry has `signature()`, a program, and
@@ -46,4 +46,4 @@ class program_table {
   const Entry* seen_ = nullptr;  ///< the newest one in `by_signature_`
 };
 
-}  // namespace deft
+}  // namespace deft::ext

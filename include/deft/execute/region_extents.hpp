@@ -4,7 +4,7 @@
 #include <deft/graph/op_def.hpp>
 #include <span>
 
-namespace deft {
+namespace deft::ext {
 
 /// The inputs of a region, broadcast together. Throws what the folds' shape rules throw of nothing.
 dims region_extents(const program& region, std::span<const tensor_type> in);
@@ -16,4 +16,4 @@ extent_class class_of(const dims& shape, const dims& all, int outer);
 /// The axes of a region of those extents that a fold, by what it leaves, folds.
 dims folded_axes(extent_class leaves, int row_axes, const dims& extents);
 
-}  // namespace deft
+}  // namespace deft::ext

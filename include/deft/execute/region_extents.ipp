@@ -4,7 +4,7 @@
 #include <deft/execute/region_extents.hpp>
 #include <deft/op/base/reduction.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 dims region_extents(const program& region, std::span<const tensor_type> in) {
   dims extents;
@@ -48,4 +48,4 @@ dims folded_axes(extent_class leaves, int row_axes, const dims& extents) {
   return axes;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

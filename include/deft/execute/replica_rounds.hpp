@@ -4,12 +4,16 @@
 #pragma once
 #include <deft/execute/resources.hpp>
 #include <optional>
-#include <set>
+#include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// Counts the replicas that have computed their gradients in a round, and grants the round, once it
 /// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
+///
+/// Where that session is lost, or does not know whether all of its update was made, the variables
+/// may be of two rounds: the barrier is torn. Its rounds stand still, and whoever takes part in one
+/// gets aborted, until the variables have been restored and restart() says so.
 class replica_barrier final : public resource,
                               public std::enable_shared_from_this<replica_barrier> {
  public:
@@ -35,42 +39,52 @@ class replica_barrier final : public resource,
                                    std::int64_t needed, std::int64_t total);
 
   /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
-  /// have left.
+  /// have left. Throws aborted for a member from before a restart().
   void take_part(const membership& m, std::span<const std::string> left = {});
   /// The number of the round: variables that are read from now on are from this one, or later.
   std::int64_t current() const;
   /// Whether the gradients of `step`, which began in the round `begun`, counted, once its round is
   /// over or the member has left; empty if the step has to wait, until `w` is called. Throws what
-  /// failed the round, and failed_precondition if no member applies gradients. Those of a member
-  /// that has left never count.
+  /// failed the round, aborted if the barrier is torn, and failed_precondition if no member applies
+  /// gradients. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
-  /// enough; empty if it has to wait. Throws cancelled if the member has left.
+  /// enough; empty if it has to wait. Throws cancelled if the member has left, or is from before a
+  /// restart().
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
   void end(const membership& m);
-  void fail(const membership& m, const error& why);
+  /// `in_part`: gradients may have been applied, but not all.
+  void fail(const membership& m, const error& why, bool in_part);
   void leave(const membership& m);
 
-  /// What lets a session, which need not be a member, keep rounds from being applied, at most as
-  /// long as the session holds it.
+  /// What lets the steps of a session, which need not be a member, keep rounds from being applied,
+  /// at most as long as the session holds it.
   class pause {
    public:
-    pause(std::shared_ptr<replica_barrier> barrier, std::uint64_t session)
-        : barrier_(std::move(barrier)), session_(session) {}
-    ~pause() { end(); }
+    explicit pause(std::shared_ptr<replica_barrier> barrier) : barrier_(std::move(barrier)) {}
+    ~pause() { barrier_->drop(*this); }
     pause(const pause&) = delete;
-    /// From now on no round is granted. Returns whether none is being applied; if one is, `w` is
-    /// called at its end.
-    bool begin(const waker& w) const { return barrier_->pause_for(session_, w); }
-    void end() const { barrier_->resume_for(session_); }
+    /// From now on no round is granted, until end() for each step that has begun. Returns whether
+    /// none is being applied; if one is, `w` is called at its end. `w` also tells whether the step
+    /// has ended. Throws aborted if the barrier is torn.
+    bool begin(const waker& w, std::uint64_t step = 0) const {
+      return barrier_->pause_for(*this, step, w);
+    }
+    /// Of a step that has not begun: ends those that began and whose steps have ended; if there are
+    /// none, the last one that began: its step has failed, and is about to end.
+    void end(std::uint64_t step = 0) const { barrier_->resume_for(*this, step); }
 
    private:
     const std::shared_ptr<replica_barrier> barrier_;
-    const std::uint64_t session_;
   };
   std::shared_ptr<pause> pause_of(std::uint64_t session);
+
+  /// 0 while it is torn, else a number that grows with each restart().
+  std::int64_t generation() const;
+  /// Whether it is whole. If not, `w` is called when it is.
+  bool is_whole(const waker& w);
 
   struct state {
     std::int64_t needed = 0;        ///< gradients that a round takes
@@ -79,6 +93,10 @@ class replica_barrier final : public resource,
   };
   state describe_state() const;
 
+  /// Begins the next round without the gradients of this one: the variables get other values. The
+  /// members, whose steps are of the old ones, do not take part any more: sessions that are made
+  /// later do.
+  void restart();
   void clear() override;
   std::size_t bytes() const override { return 0; }
   std::string describe() const override;
@@ -92,6 +110,7 @@ class replica_barrier final : public resource,
     std::string task;
     std::weak_ptr<membership> token;
     bool leads = false, left = false;
+    bool revoked = false;    ///< by a restart
     std::int64_t round = 0;  ///< it began when this was the current one, or has seen it begin
     std::map<std::uint64_t, arrival> arrived = {};  ///< by step
     std::shared_ptr<const error> failure = {};      ///< of its own part in the round
@@ -102,9 +121,16 @@ class replica_barrier final : public resource,
   std::int64_t needed_now() const;
   bool full() const { return static_cast<std::int64_t>(counted_.size()) >= needed_now(); }
   /// Whether the round can be granted.
-  bool complete() const { return full() && !leader_ && pausing_.empty(); }
-  bool pause_for(std::uint64_t session, const waker& w);
-  void resume_for(std::uint64_t session);
+  bool complete() const { return full() && !leader_ && pausing_.empty() && torn_by_.empty(); }
+  void expect_whole() const;
+  static void expect_member(const member& m);
+  /// The caller begins the next round.
+  void tear(std::string cause);
+  bool pause_for(const pause& p, std::uint64_t step, const waker& w);
+  void resume_for(const pause& p, std::uint64_t step);
+  void drop(const pause& p);
+  /// The steps that hold `p` and have ended, but `step`. Called without the guard.
+  std::vector<std::uint64_t> ended_steps(const pause& p, std::uint64_t step) const;
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
   void begin_next(bool applied, wakers& woken);
   /// Notes that a replica is back.
@@ -119,11 +145,13 @@ class replica_barrier final : public resource,
   std::int64_t round_ = 1;
   std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  std::int64_t failed_round_ = 0;                               ///< the last one that failed
+  std::string torn_by_;  ///< why it is torn; empty while it is not
+  std::int64_t generation_ = 1;
+  std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;
   wakers arrivals_, leaders_, pauses_;
-  std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;  ///< by session
-  std::set<std::uint64_t> pausing_;                        ///< sessions
+  std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;            ///< by session
+  std::map<std::pair<const pause*, std::uint64_t>, waker> pausing_;  ///< by step
 };
 
 /// The gradients of one variable that replicas have computed and no update has taken. Thread-safe.
@@ -154,4 +182,4 @@ class gradient_accumulator final : public resource {
   std::map<std::uint64_t, entry> entries_;  ///< by session
 };
 
-}  // namespace deft
+}  // namespace deft::ext

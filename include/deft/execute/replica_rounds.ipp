@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/replica_rounds.ipp: rounds of replicas, and the kernels that take part in them.
+// deft/execute/replica_rounds.ipp: rounds of replicas, and their gradients.
 #pragma once
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <deft/core/log.hpp>
-#include <deft/execute/kernel.hpp>
 #include <deft/execute/replica_rounds.hpp>
-#include <deft/op/replicas.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Calls what was collected under a lock once that is released: declared before the lock.
@@ -33,8 +29,8 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
                                                                    std::int64_t needed,
                                                                    std::int64_t total) {
   if (needed != needed_ || total != total_)
-    deft::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_, " of ",
-               total_, " gradients, and this one ", needed, " of ", total);
+    deft::ext::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_,
+                    " of ", total_, " gradients, and this one ", needed, " of ", total);
   std::shared_ptr<membership> token;  // destroyed without the lock
   std::lock_guard lock(guard_);
   member& m = members_[session];
@@ -54,6 +50,7 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
+  expect_member(me);
   me.leads = true;
   if (std::exchange(me.left, false)) {
     me.round = round_;
@@ -90,6 +87,8 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     me.arrived.erase(step);
     throw error(*std::exchange(me.failure, nullptr));
   }
+  expect_whole();
+  expect_member(me);
   const auto before = me.arrived.find(step);
   if (before != me.arrived.end() && before->second.round < round_) {
     const arrival a = before->second;
@@ -106,9 +105,9 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   if (before == me.arrived.end()) {
     if (me.left) return false;
     if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
-      deft::fail(errc::failed_precondition,
-                 "[sync_replicas] nobody applies the gradients: a session that is not a "
-                 "monitored_session needs replica_updates");
+      deft::ext::fail(errc::failed_precondition,
+                      "[sync_replicas] nobody applies the gradients: a session that is not a "
+                      "monitored_session needs replica_updates");
     const bool stale = std::min(begun, me.round) < round_;
     if (stale && !leader_) {
       me.round = round_;
@@ -134,8 +133,8 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
-  if (members_.at(m.session()).left)
-    deft::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
+  if (const member& me = members_.at(m.session()); me.left || me.revoked)
+    deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
     leaders_.push_back(w);
@@ -162,15 +161,17 @@ void replica_barrier::end(const membership& m) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   if (leader_ != m.session())
-    deft::fail(errc::failed_precondition, "[end_round] the round was not granted to this session");
+    deft::ext::fail(errc::failed_precondition,
+                    "[end_round] the round was not granted to this session");
   begin_next(true, woken.all);
 }
 
-void replica_barrier::fail(const membership& m, const error& why) {
+void replica_barrier::fail(const membership& m, const error& why, bool in_part) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   auto failure = std::make_shared<const error>(why);
   if (leader_ == m.session()) {
+    if (in_part) tear(why.message());
     failed_round_ = round_;
     why_ = std::move(failure);
     begin_next(false, woken.all);
@@ -210,8 +211,7 @@ void replica_barrier::lost(const membership& m) {
     if (at == members_.end() || !at->second.token.expired()) return;
     if (!at->second.left) said = forget(at->second.task);
     if (leader_ == m.session()) {
-      said += str(said.empty() ? "" : "; ", at->second.task,
-                  " was applying gradients, which may have been done in part");
+      tear(str(at->second.task, " was lost while it applied gradients"));
       begin_next(false, woken.all);
     }
     members_.erase(at);
@@ -228,10 +228,51 @@ replica_barrier::state replica_barrier::describe_state() const {
   return {needed_now(), std::max<std::int64_t>(total_ - there - gone, 0), left_};
 }
 
+void replica_barrier::restart() {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  torn_by_.clear();
+  ++generation_;
+  for (auto& [session, m] : members_) {
+    m.revoked = true;
+    m.leads = false;
+  }
+  begin_next(false, woken.all);
+  move_to(woken.all, leaders_);
+}
 void replica_barrier::clear() {
   wake_at_end woken;
   std::lock_guard lock(guard_);
+  torn_by_.clear();
+  ++generation_;
   begin_next(false, woken.all);
+}
+
+void replica_barrier::tear(std::string cause) {
+  torn_by_ = std::move(cause);
+  logging::warning("an update of synchronous training may have been applied in part: ", torn_by_,
+                   "; its rounds wait until the variables are restored");
+}
+void replica_barrier::expect_whole() const {
+  if (!torn_by_.empty())
+    deft::ext::fail(errc::aborted,
+                    "[sync_replicas] an update may have been applied in part: ", torn_by_,
+                    "; the variables have to be restored");
+}
+void replica_barrier::expect_member(const member& m) {
+  if (m.revoked)
+    deft::ext::fail(errc::aborted,
+                    "[sync_replicas] the variables were restored after this session began: make a "
+                    "new one");
+}
+std::int64_t replica_barrier::generation() const {
+  std::lock_guard lock(guard_);
+  return torn_by_.empty() ? generation_ : 0;
+}
+bool replica_barrier::is_whole(const waker& w) {
+  std::lock_guard lock(guard_);
+  if (!torn_by_.empty()) arrivals_.push_back(w);
+  return torn_by_.empty();
 }
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 
@@ -295,193 +336,4 @@ std::string gradient_accumulator::describe() const {
   return str(there, " gradients");
 }
 
-namespace {
-
-std::string_view text_of(const any_array& a) {
-  const auto bytes = a.span<std::uint8_t>();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-template <class Op>
-class round_kernel : public value_kernel {
- public:
-  explicit round_kernel(const value_request& r) : op_(decode<Op>(r.node.attributes)) {
-    const auto barrier = r.resources.get<replica_barrier>(
-        {"replica_barrier", op_.container, op_.barrier},
-        [&] { return std::make_shared<replica_barrier>(op_.needed, op_.total); });
-    member_ = barrier->join(r.session, r.master, op_.needed, op_.total);
-  }
-
- protected:
-  replica_barrier& barrier() const { return member_->barrier(); }
-
-  const Op op_;
-  std::shared_ptr<replica_barrier::membership> member_;
-};
-
-struct current_kernel final : round_kernel<op::current_round> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    c.output(0, any_array::scalar(barrier().current()));
-    return true;
-  }
-};
-
-struct arrive_kernel final : round_kernel<op::arrive_at_round> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    const any_array begun = c.input(0);
-    const auto counts =
-        barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(), c.make_waker());
-    if (counts) c.output(0, any_array::scalar(*counts));
-    return counts.has_value();
-  }
-};
-
-struct await_kernel final : round_kernel<op::await_replicas> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    const auto sessions = barrier().await(*member_, c.make_waker());
-    if (sessions.empty()) return false;
-    any_array ids(dtype::int64, dims{op_.needed});
-    std::fill_n(ids.mutable_data<std::int64_t>(), op_.needed, -1);
-    std::ranges::transform(sessions, ids.mutable_data<std::int64_t>(),
-                           [](std::uint64_t s) { return static_cast<std::int64_t>(s); });
-    c.output(0, std::move(ids));
-    c.output(1, any_array::scalar(1 / static_cast<double>(sessions.size())));
-    return true;
-  }
-};
-
-struct end_kernel final : round_kernel<op::end_round> {
-  using round_kernel::round_kernel;
-  bool run(value_call&) const override {
-    barrier().end(*member_);
-    return true;
-  }
-};
-
-struct fail_kernel final : round_kernel<op::fail_round> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    const any_array why = c.input(0);
-    const std::string_view text = text_of(why);
-    const auto end = std::min(text.find('\n'), text.size());
-    int code = 0;
-    std::from_chars(text.data(), text.data() + end, code);
-    if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
-      deft::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
-    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))));
-    return true;
-  }
-};
-
-struct join_kernel final : round_kernel<op::join_rounds> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    const any_array lines = c.input(0);
-    std::vector<std::string> left;
-    for (std::string_view text = text_of(lines); !text.empty();) {
-      const auto end = std::min(text.find('\n'), text.size());
-      left.emplace_back(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    barrier().take_part(*member_, left);
-    return true;
-  }
-};
-
-struct leave_kernel final : round_kernel<op::leave_rounds> {
-  using round_kernel::round_kernel;
-  bool run(value_call&) const override {
-    barrier().leave(*member_);
-    return true;
-  }
-};
-
-struct describe_kernel final : round_kernel<op::describe_round> {
-  using round_kernel::round_kernel;
-  bool run(value_call& c) const override {
-    const auto state = barrier().describe_state();
-    any_array numbers(dtype::int64, dims{2});
-    numbers.mutable_data<std::int64_t>()[0] = state.needed;
-    numbers.mutable_data<std::int64_t>()[1] = state.awaited;
-    c.output(0, std::move(numbers));
-    std::string lines;
-    for (const auto& task : state.left) lines += str(task, "\n");
-    any_array text(dtype::uint8, dims{static_cast<std::int64_t>(lines.size())});
-    std::ranges::copy(lines, text.mutable_data<std::uint8_t>());
-    c.output(1, std::move(text));
-    return true;
-  }
-};
-
-class accumulate_kernel final : public value_kernel {
- public:
-  explicit accumulate_kernel(const value_request& r)
-      : gradients_(accumulator(r, decode<op::accumulate_gradient>(r.node.attributes))),
-        place_(gradients_->join(r.session)) {}
-  bool run(value_call& c) const override {
-    std::vector<any_array> gradient;
-    for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
-    gradients_->put(place_, c.step().step, std::move(gradient));
-    return true;
-  }
-
-  template <class Op>
-  static std::shared_ptr<gradient_accumulator> accumulator(const value_request& r, const Op& o) {
-    return r.resources.get<gradient_accumulator>(
-        {"gradient_accumulator", o.container, o.accumulator},
-        [] { return std::make_shared<gradient_accumulator>(); });
-  }
-
- private:
-  const std::shared_ptr<gradient_accumulator> gradients_;
-  const gradient_accumulator::place place_;
-};
-
-class take_kernel final : public value_kernel {
- public:
-  explicit take_kernel(const value_request& r)
-      : op_(decode<op::take_gradients>(r.node.attributes)),
-        gradients_(accumulate_kernel::accumulator(r, op_)) {
-    if (!op_.rows) return;
-    dims none = op_.shape;
-    none[0] = 0;
-    no_rows_ = {any_array(op_.type, none), any_array(op_.index_type, dims{0})};
-  }
-  bool run(value_call& c) const override {
-    const any_array sessions = c.input(0);
-    const std::size_t each = op_.rows ? 2 : 1;
-    auto all = gradients_->take(sessions.span<std::int64_t>());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      // A missing one has the shape of another.
-      std::vector<any_array>& gradient = all[i];
-      if (gradient.empty()) gradient = missing(all);
-      if (gradient.size() != each) mismatch();
-      for (std::size_t k = 0; k < each; ++k) c.output(i * each + k, gradient[k]);
-    }
-    return true;
-  }
-
- private:
-  [[noreturn]] void mismatch() const {
-    fail(errc::invalid_argument, "[sync_replicas] replicas disagree whether the gradient of \"",
-         op_.accumulator, "\" is made of rows");
-  }
-  std::vector<any_array> missing(const std::vector<std::vector<any_array>>& all) const {
-    if (op_.rows) return no_rows_;
-    const auto there = std::ranges::find_if(all, [](const auto& g) { return !g.empty(); });
-    if (there == all.end()) mismatch();
-    any_array zeros(op_.type, there->at(0).shape());
-    std::memset(zeros.mutable_raw(), 0, zeros.bytes());
-    return {zeros};
-  }
-
-  const op::take_gradients op_;
-  const std::shared_ptr<gradient_accumulator> gradients_;
-  std::vector<any_array> no_rows_;
-};
-
-}  // namespace
-}  // namespace deft
+}  // namespace deft::ext

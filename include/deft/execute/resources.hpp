@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// The largest of `all`, which have sizes in bytes and descriptions, in one line; "none" if there
 /// are none.
@@ -127,4 +127,4 @@ class locked_variables {
 std::shared_ptr<variable_slot> find_variable(resource_store& store, const resource_key& key,
                                              const tensor_type& type);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <deft/execute/resources.hpp>
 #include <functional>
 
-namespace deft {
+namespace deft::ext {
 
 void resource_store::refuse(const resource_key& key) {
   fail(errc::invalid_argument, "\"", key.name, "\" is a ", key.kind,
@@ -124,4 +124,4 @@ std::shared_ptr<variable_slot> find_variable(resource_store& store, const resour
   return slot;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -1,30 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied.
+// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied,
+// and how one knows that variables are of one round.
 #pragma once
-#include <deft/execute/replica_rounds.ipp>
+#include <deft/execute/replica_kernels.ipp>
 
-namespace deft {
+namespace deft::ext {
 
 std::shared_ptr<replica_barrier::pause> replica_barrier::pause_of(std::uint64_t session) {
   std::lock_guard lock(guard_);
   std::erase_if(pausers_, [](const auto& p) { return p.second.expired(); });
   auto& there = pausers_[session];
   auto held = there.lock();
-  if (!held) there = held = std::make_shared<pause>(shared_from_this(), session);
+  if (!held) there = held = std::make_shared<pause>(shared_from_this());
   return held;
 }
 
-bool replica_barrier::pause_for(std::uint64_t session, const waker& w) {
+std::vector<std::uint64_t> replica_barrier::ended_steps(const pause& p, std::uint64_t step) const {
+  std::vector<std::pair<std::uint64_t, waker>> all;
+  {
+    std::lock_guard lock(guard_);
+    for (const auto& [key, w] : pausing_)
+      if (key.first == &p && key.second != step) all.emplace_back(key.second, w);
+  }
+  std::vector<std::uint64_t> ended;
+  for (const auto& [other, w] : all)
+    if (!w()) ended.push_back(other);
+  return ended;
+}
+
+bool replica_barrier::pause_for(const pause& p, std::uint64_t step, const waker& w) {
+  const auto ended = ended_steps(p, step);
   std::lock_guard lock(guard_);
-  pausing_.insert(session);
+  expect_whole();
+  for (const std::uint64_t other : ended) pausing_.erase({&p, other});
+  pausing_.insert_or_assign({&p, step}, w);
   if (leader_) pauses_.push_back(w);
   return !leader_;
 }
 
-void replica_barrier::resume_for(std::uint64_t session) {
+void replica_barrier::resume_for(const pause& p, std::uint64_t step) {
+  const auto ended = ended_steps(p, step);
   wake_at_end woken;
   std::lock_guard lock(guard_);
-  if (pausing_.erase(session) && complete()) move_to(woken.all, leaders_);
+  auto freed = pausing_.erase({&p, step});
+  for (const std::uint64_t other : ended) freed += pausing_.erase({&p, other});
+  if (!freed) {
+    auto last = pausing_.end();
+    for (auto i = pausing_.begin(); i != pausing_.end(); ++i)
+      if (i->first.first == &p) last = i;
+    if (last == pausing_.end()) return;
+    pausing_.erase(last);
+  }
+  if (complete()) move_to(woken.all, leaders_);
+}
+
+void replica_barrier::drop(const pause& p) {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  const auto freed = std::erase_if(pausing_, [&](const auto& i) { return i.first.first == &p; });
+  if (freed && complete()) move_to(woken.all, leaders_);
 }
 
 namespace {
@@ -47,12 +81,12 @@ class pause_of_rounds : public value_kernel {
 };
 struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
   using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override { return pause_->begin(c.make_waker()); }
+  bool run(value_call& c) const override { return pause_->begin(c.make_waker(), c.step().step); }
 };
 struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
   using pause_of_rounds::pause_of_rounds;
-  bool run(value_call&) const override {
-    pause_->end();
+  bool run(value_call& c) const override {
+    pause_->end(c.step().step);
     return true;
   }
 };
@@ -60,10 +94,23 @@ struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
 struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
   using pause_of_rounds::pause_of_rounds;
   bool run(value_call&) const override {
-    barrier_->clear();
+    barrier_->restart();
     return true;
   }
 };
 
+struct rounds_generation_kernel final : pause_of_rounds<op::rounds_generation> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override {
+    c.output(0, any_array::scalar(barrier_->generation()));
+    return true;
+  }
+};
+
+struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override { return barrier_->is_whole(c.make_waker()); }
+};
+
 }  // namespace
-}  // namespace deft
+}  // namespace deft::ext

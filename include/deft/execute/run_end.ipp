@@ -7,7 +7,7 @@
 #include <deft/execute/frame_state.hpp>
 #include <thread>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 namespace {
 
 /// Between two looks at a device that has been waited for that long. A thread that sleeps is late
@@ -162,4 +162,4 @@ error frame_state::located(const error& e, std::uint32_t item) const {
       c_.device(i));
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <deft/execute/executor.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace exec {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -140,4 +140,4 @@ struct executable::compiled {
   kernel_ptr make_kernel(const exec::computation& c) const;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -12,7 +12,7 @@
 #include <deft/op/plan/feed.hpp>
 #include <unordered_map>
 
-namespace deft {
+namespace deft::ext {
 namespace exec {
 namespace {
 
@@ -437,4 +437,4 @@ std::span<const std::uint32_t> executable::feeds() const { return compiled_->fee
 std::size_t executable::fetches() const { return compiled_->fetch_values.size(); }
 std::size_t executable::lanes() const { return compiled_->lanes.size(); }
 
-}  // namespace deft
+}  // namespace deft::ext

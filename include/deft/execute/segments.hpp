@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/execute/schedule.hpp>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 
 /// Finds the segments of a part. Lanes and memory must have been planned.
 void plan_segments(executable::compiled& c);
@@ -64,4 +64,4 @@ class segment_launches {
   bool captures_ = true;  ///< the device can capture
 };
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

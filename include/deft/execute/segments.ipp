@@ -6,7 +6,7 @@
 #include <deft/execute/segments.hpp>
 #include <functional>
 
-namespace deft::exec {
+namespace deft::ext::exec {
 namespace {
 
 /// Kernels that are worth a graph.
@@ -165,4 +165,4 @@ void frame_state::run_segment(std::uint32_t l) {
   }
 }
 
-}  // namespace deft::exec
+}  // namespace deft::ext::exec

@@ -4,8 +4,8 @@
 #pragma once
 #include <deft/execute/kernel.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 kernel_table task_kernels();
 
-}  // namespace deft
+}  // namespace deft::ext

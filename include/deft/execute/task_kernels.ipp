@@ -2,6 +2,7 @@
 // deft/execute/task_kernels.ipp: saving and restoring tensors; variables that have
 // values; extents that a run computes.
 #pragma once
+#include <deft/core/failure.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/execute/device.hpp>
 #include <deft/execute/round_pauses.ipp>
@@ -12,8 +13,30 @@
 #include <deft/op/save.hpp>
 #include <map>
 
-namespace deft {
+namespace deft::ext {
 namespace {
+
+/// Copies to arrays that must live until they are done: the destructor waits, too.
+class running_copies {
+ public:
+  explicit running_copies(std::size_t most) { all_.reserve(most); }
+  ~running_copies() {
+    for (const auto& e : all_) static_cast<void>(failure_of([&] { e->synchronize(); }));
+  }
+  running_copies(const running_copies&) = delete;
+
+  /// Not null if it runs. Does not throw: the device may be writing already.
+  void add(event_ptr e) noexcept {
+    if (e) all_.push_back(std::move(e));
+  }
+  void wait() {
+    for (const auto& e : all_) e->synchronize();
+    all_.clear();
+  }
+
+ private:
+  std::vector<event_ptr> all_;
+};
 
 /// The values of variables at one moment: no update comes between them. They are not copied, as an
 /// update writes in place only where nobody else holds the elements.
@@ -40,21 +63,20 @@ class snapshot_kernel final : public value_kernel {
         values.push_back(v->value);
       }
     }
-    std::vector<event_ptr> copies;
+    running_copies copies(values.size());
     for (auto& v : values) v = on_host(std::move(v), copies);
-    for (const auto& e : copies) e->synchronize();
+    copies.wait();
     for (std::size_t i = 0; i < values.size(); ++i) c.output(i, std::move(values[i]));
     return true;
   }
   bool is_long() const override { return true; }
 
  private:
-  any_array on_host(any_array a, std::vector<event_ptr>& copies) const {
+  any_array on_host(any_array a, running_copies& copies) const {
     for (const auto& d : devices_)
       if (!d->space().on_host() && a.storage().home() == &d->space()) {
         any_array host(a.type(), a.shape());
-        auto done = d->copy_out(host.mutable_raw(), a.raw(), a.bytes(), a.storage());
-        if (done) copies.push_back(std::move(done));
+        copies.add(d->copy_out(host.mutable_raw(), a.raw(), a.bytes(), a.storage()));
         return host;
       }
     return a;
@@ -270,6 +292,8 @@ kernel_table task_kernels() {
       {op::pause_rounds::name, any, nullptr, &make_task_kernel<pause_kernel>},
       {op::resume_rounds::name, any, nullptr, &make_task_kernel<resume_kernel>},
       {op::restart_rounds::name, any, nullptr, &make_task_kernel<restart_kernel>},
+      {op::rounds_generation::name, any, nullptr, &make_task_kernel<rounds_generation_kernel>},
+      {op::await_whole_rounds::name, any, nullptr, &make_task_kernel<await_whole_kernel>},
       {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
       {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
       {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},
@@ -281,4 +305,4 @@ kernel_table task_kernels() {
   return table;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

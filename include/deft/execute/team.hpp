@@ -2,6 +2,7 @@
 // deft/execute/team.hpp: the threads of the process that share the work of one large kernel.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <type_traits>
 
 namespace deft {
@@ -11,6 +12,8 @@ namespace deft {
 /// called from within a kernel.
 void set_intra_op_threads(int n);
 int intra_op_threads();
+
+namespace ext {
 
 /// Whether a kernel of `nanoseconds` on one thread is worth splitting now: from 5 µs on while the
 /// team is awake, from 100 µs on where it must be woken first.
@@ -27,9 +30,13 @@ bool offer(team_job& j);
 /// Withdraws an offer. Returns true if no thread has begun `j`; then none will.
 bool take_back(team_job& j);
 
+}  // namespace ext
+
 namespace detail {
 void run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context);
 }
+
+namespace ext {
 
 /// Calls fn(0) … fn(chunks - 1), each once, on the caller's thread and on the team's, in any order;
 /// returns when all are done. Chunks must not depend on each other or on the number of threads, so
@@ -51,5 +58,7 @@ void parallel_chunks(std::int64_t chunks, double nanoseconds, F&& fn) {
   else
     for (std::int64_t i = 0; i < chunks; ++i) fn(i);
 }
+
+}  // namespace ext
 
 }  // namespace deft

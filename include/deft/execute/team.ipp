@@ -16,6 +16,8 @@
 #include <utility>
 
 namespace deft {
+namespace ext {
+
 namespace teamwork {
 namespace {
 
@@ -180,12 +182,16 @@ bool offer(team_job& j) {
 }
 bool take_back(team_job& j) { return teamwork::the_team().take_back(j); }
 
-void set_intra_op_threads(int n) { teamwork::chosen_threads = n; }
+}  // namespace ext
+
+void set_intra_op_threads(int n) { ext::teamwork::chosen_threads = n; }
 
 int intra_op_threads() {
-  const int n = teamwork::chosen_threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : usable_processors();
+  const int n = ext::teamwork::chosen_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : ext::usable_processors();
 }
+
+namespace ext {
 
 bool worth_splitting(double nanoseconds) {
   if (nanoseconds < thresholds::awake_team || teamwork::in_chunk || intra_op_threads() <= 1)
@@ -193,19 +199,21 @@ bool worth_splitting(double nanoseconds) {
   return nanoseconds >= thresholds::asleep_team || teamwork::the_team().awake();
 }
 
+}  // namespace ext
+
 void detail::run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context) {
   int helpers = static_cast<int>(std::min<std::int64_t>(intra_op_threads(), n)) - 1;
-  if (helpers > 0 && !teamwork::in_chunk) {
+  if (helpers > 0 && !ext::teamwork::in_chunk) {
     struct job {
       void (*run)(void*, std::int64_t);
       void* context;
     } j{run, context};
     auto inside = [](void* p, std::int64_t i) {
-      teamwork::chunk_scope scope;
+      ext::teamwork::chunk_scope scope;
       auto* of = static_cast<job*>(p);
       of->run(of->context, i);
     };
-    if (teamwork::the_team().run(helpers, n, inside, &j)) return;
+    if (ext::teamwork::the_team().run(helpers, n, inside, &j)) return;
   }
   for (std::int64_t i = 0; i < n; ++i) run(context, i);
 }

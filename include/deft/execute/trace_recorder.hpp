@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// Listens to one run of a part. The part must outlive `take`.
 class trace_recorder final : public step_observer {
@@ -31,4 +31,4 @@ class trace_recorder final : public step_observer {
   std::vector<std::size_t> last_;  ///< the latest span of each lane
 };
 
-}  // namespace deft
+}  // namespace deft::ext

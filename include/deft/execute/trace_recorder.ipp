@@ -4,7 +4,7 @@
 #include <chrono>
 #include <deft/execute/trace_recorder.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 template <class Clock>
@@ -51,4 +51,4 @@ std::vector<trace_event> trace_recorder::take() const {
   return events;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

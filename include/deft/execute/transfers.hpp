@@ -3,8 +3,8 @@
 #pragma once
 #include <deft/execute/kernel.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 kernel_table transfer_kernels();
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -6,7 +6,7 @@
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 transfer transfer_of(const std::string& key, const std::string& peer) {
@@ -67,4 +67,4 @@ kernel_table transfer_kernels() {
   return table;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

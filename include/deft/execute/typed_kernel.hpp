@@ -4,7 +4,7 @@
 #include <deft/execute/kernel.hpp>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// Keeps the types of the runs to come; `ready` works out the rest.
 class typed_kernel : public kernel {
@@ -26,4 +26,4 @@ class typed_kernel : public kernel {
   double cost_ = 1000;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

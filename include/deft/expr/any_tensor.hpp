@@ -21,69 +21,83 @@ source_place place_of_empty(const output& empty);
 output value_of(const node_ref& n, source_place w);
 }  // namespace detail
 
-/// A handle to one output of a node. Operations accept it wherever they accept a tensor<…>, and
-/// check when the node is made what they check at compile time for a tensor<…>.
+/// A handle to one output of a node. Operations accept it wherever they accept a `tensor<…>`, and
+/// check when the node is made what they check at compile time for a `tensor<…>`.
 class any_tensor : public detail::expression_base {
  public:
   /// An empty handle; using it throws failed_precondition.
   any_tensor() = default;
-  explicit any_tensor(output o) : output_(std::move(o)) {}
+  /// The tensor of a node's output, as handle() yields it.
+  explicit any_tensor(ext::output o) : output_(std::move(o)) {}
   /// The value of a node: `any_tensor(g.find("logits"))`. Throws not_found if `n` is empty,
   /// invalid_argument if it is an operation, which yields no value.
-  explicit any_tensor(const node_ref& n, source_place w = here());
+  explicit any_tensor(const ext::node_ref& n, ext::source_place w = ext::here());
   /// Any typed expression; an unnamed one is lowered.
-  template <typed_expression X, class Kernels = kernels_for<X>>
-  any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
+  template <ext::typed_expression X, class Kernels = ext::kernels_for<X>>
+  any_tensor(const X& x, ext::source_place w = ext::here());  // NOLINT: implicit on purpose
 
+  /// @cond refused
   template <class V>
   requires(!std::convertible_to<const V&, any_tensor>) any_tensor& operator=(const V&) {
     static_assert(detail::takes<any_tensor, V>,
                   "[any_tensor] expects an expression, and got a value: feed(x, value) feeds it");
     return *this;
   }
+  /// @endcond
 
+  /// Whether the handle refers to a value: false for one that was never assigned.
   bool valid() const { return static_cast<bool>(output_); }
-  /// Throws failed_precondition if empty.
-  const output& handle() const {
+  /// The node's output, for those who extend the engine. Throws failed_precondition if empty.
+  const ext::output& handle() const {
     if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
-  /// For callers that report an empty handle themselves.
-  const output& unchecked() const { return output_; }
+  /// As handle(), for callers that report an empty handle themselves.
+  const ext::output& unchecked() const { return output_; }
+  /// Element type. Throws failed_precondition if empty.
   dtype type() const { return handle().type().type; }
+  /// Extents as the graph knows them, with `dyn` where only a run does. Throws as type does; the
+  /// reference is valid while the node lives.
   const dims& shape() const { return handle().type().shape; }
+  /// Number of axes; 0 for a scalar. Throws as type does.
   int rank() const { return shape().rank(); }
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const any_tensor& a, const any_tensor& b) {
-    return origin_of(a.output_) == origin_of(b.output_);
+    return ext::origin_of(a.output_) == ext::origin_of(b.output_);
   }
-  template <typed_expression X>
+  template <ext::typed_expression X>
   friend bool same(const any_tensor& a, const X& b) {
     return same(a, any_tensor(b));
   }
-  template <typed_expression X>
+  template <ext::typed_expression X>
   friend bool same(const X& a, const any_tensor& b) {
     return same(any_tensor(a), b);
   }
 
  private:
-  output output_;
+  ext::output output_;
 };
 
-/// An operation: a node that is fetched in order to run it, without a value.
+/// An operation: a node that is fetched in order to run it, without a value. Training
+/// steps, initializers and groups are operations: `s.run(initialize_all())`.
 class operation : public detail::expression_base {
  public:
+  /// An empty handle; using it throws failed_precondition.
   operation() = default;
-  explicit operation(node_ref n) : node_(std::move(n)) {}
+  /// The operation of a node: `s.run(operation(g.find("train")))`. A node with a value is run, and
+  /// its value is not fetched.
+  explicit operation(ext::node_ref n) : node_(std::move(n)) {}
+  /// Whether the handle refers to a node.
   bool valid() const { return static_cast<bool>(node_); }
-  const node_ref& handle() const {
+  /// The node, for those who extend the engine. Throws failed_precondition if empty.
+  const ext::node_ref& handle() const {
     if (!valid()) detail::refuse_empty("operation");
     return node_;
   }
 
  private:
-  node_ref node_;
+  ext::node_ref node_;
 };
 
 namespace detail {
@@ -130,7 +144,7 @@ any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
 
-inline any_tensor::any_tensor(const node_ref& n, source_place w)
+inline any_tensor::any_tensor(const ext::node_ref& n, ext::source_place w)
     : output_(detail::value_of(n, w)) {}
 
 /// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` makes it the
@@ -139,7 +153,7 @@ inline graph graph_of(const any_tensor& t) { return graph::of(*t.handle().node);
 
 /// The name of a tensor's node.
 inline const std::string& name_of(const any_tensor& t) {
-  return name_of(*origin_of(t.handle()).node);
+  return name_of(*ext::origin_of(t.handle()).node);
 }
 
 }  // namespace deft

@@ -6,9 +6,9 @@
 #include <deft/expr/traits.hpp>
 #include <deft/expr/written.hpp>
 
-namespace deft {
+namespace deft::ext {}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 /// The shape that several shapes are broadcast to.
 template <class... Shape>
 struct broadcast_shape {
@@ -30,7 +30,9 @@ struct broadcast_shape {
   }();
   static constexpr dims value = make();
 };
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// An unnamed elementwise expression. Its type is the whole computation; the operands are shared
 /// handles, so that an `auto` that outlives them never dangles. It keeps the scopes in force where
@@ -79,7 +81,9 @@ class call : public detail::typed_base {
   detail::written written_;
 };
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 /// The type of a tensor inside a call.
 template <class T, class Shape>
@@ -265,7 +269,9 @@ any_tensor make_any(source_place w, const X&... x) {
   return add_node(record_of<Op>, Op::first_value, arguments, w);
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// The elementwise expression `Op(x…)`: a call, or a node at once where an operand is an
 /// any_tensor.
@@ -293,4 +299,4 @@ auto make(source_place w, const X&... x) {
   }
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,9 +7,13 @@
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
 #include <deft/expr/written.ipp>
+#include <functional>
 #include <mutex>
+#include <unordered_map>
 
 namespace deft {
+
+namespace ext {
 
 tensor_type infer_elementwise(std::string_view name, typing rule,
                               std::span<const tensor_type> inputs) {
@@ -34,12 +38,14 @@ tensor_type infer_elementwise(std::string_view name, typing rule,
   return {shape, result_of(rule, t)};
 }
 
-void feed_value::verify(source_place run) const {
-  const tensor_type& t = target_.type();
-  if (type() == t.type && fits(t.shape, shape())) return;
-  const std::string at = run.known() ? str(" (run ", where_of(run), ")") : std::string();
+}  // namespace ext
+
+void feed_value::verify(ext::source_place run) const {
+  const ext::tensor_type& t = target_.type();
+  if (type() == t.type && ext::fits(t.shape, shape())) return;
+  const std::string at = run.known() ? ext::str(" (run ", ext::where_of(run), ")") : std::string();
   throw error(errc::invalid_argument,
-              str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
+              ext::str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
               name_of(*target_.node), target_.node->place());
 }
 
@@ -87,9 +93,44 @@ source_place place_among(const Inputs& inputs, source_place w, Node node_of) {
 }  // namespace
 
 namespace {
-struct declared_places {
-  std::mutex guard;
-  std::vector<source_place> all;
+constexpr std::uint32_t is_declared_place = 1u << 31;  // a value that was moved has left its port
+
+struct hash_of_place {
+  std::size_t operator()(const source_place& w) const {
+    const auto file = reinterpret_cast<std::uintptr_t>(w.file);
+    return std::hash<std::uint64_t>()((file ^ w.line) * 0x9E3779B97F4A7C15u >> 16);
+  }
+};
+
+/// The lines that declare tensors without values, by number.
+class declared_places {
+ public:
+  /// The port of a tensor that is declared at `w`; 0 if there are too many such lines.
+  std::uint32_t port_of(const source_place& w) {
+    constexpr std::size_t most = 1 << 20;  // a caller may make up lines
+    std::lock_guard lock(guard_);
+    if (const auto known = ports_.find(w); known != ports_.end()) return known->second;
+    if (all_.size() == most) return 0;
+    const auto port = is_declared_place | static_cast<std::uint32_t>(all_.size());
+    all_.push_back(w);
+    try {
+      ports_.emplace(w, port);
+    } catch (...) {
+      all_.pop_back();
+      throw;
+    }
+    return port;
+  }
+  source_place at(std::uint32_t port) {
+    std::lock_guard lock(guard_);
+    const std::size_t number = port & ~is_declared_place;
+    return number < all_.size() ? all_[number] : source_place();
+  }
+
+ private:
+  std::mutex guard_;
+  std::vector<source_place> all_;
+  std::unordered_map<source_place, std::uint32_t, hash_of_place> ports_;
 };
 declared_places& places_of_empty() {
   static auto& places = *new declared_places;
@@ -97,26 +138,22 @@ declared_places& places_of_empty() {
 }
 }  // namespace
 
-constexpr std::uint32_t is_declared_place = 1u << 31;  // a value that was moved has left its port
-
 output declared_empty(source_place w) {
-  constexpr std::size_t most = 1024;  // of lines that declare tensors without values
-  auto& [guard, all] = places_of_empty();
-  std::lock_guard lock(guard);
-  auto at = std::ranges::find(all, w);
-  if (at == all.end()) {
-    if (all.size() == most) return {};
-    at = all.insert(at, w);
-  }
-  return {{}, is_declared_place | static_cast<std::uint32_t>(at - all.begin())};
+  // What this thread declared lately needs no lock.
+  struct recent {
+    source_place place;
+    std::uint32_t port = 0;  ///< 0: none
+  };
+  constexpr std::size_t slots = 64;
+  static thread_local constinit recent cache[slots] = {};
+  recent& r = cache[hash_of_place()(w) % slots];
+  if (r.port == 0 || r.place != w) r = {w, places_of_empty().port_of(w)};
+  return {{}, r.port};
 }
 
 source_place place_of_empty(const output& empty) {
   if (empty.node || !(empty.port & is_declared_place)) return {};
-  auto& [guard, all] = places_of_empty();
-  std::lock_guard lock(guard);
-  const std::size_t number = empty.port & ~is_declared_place;
-  return number < all.size() ? all[number] : source_place();
+  return places_of_empty().at(empty.port);
 }
 
 void refuse_empty(std::string_view what) {

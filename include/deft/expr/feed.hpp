@@ -16,35 +16,44 @@ namespace deft {
 /// time is checked by the run, which knows its line.
 class feed_value {
  public:
-  feed_value(output target, feed_ref borrowed)
+  /// @cond internal
+  feed_value(ext::output target, ext::feed_ref borrowed)
       : target_(std::move(target)), value_(std::move(borrowed)) {}
   /// Given away if this is the only holder. Otherwise a result or a variable gets a copy, as the
   /// other holders may write through a pointer.
-  feed_value(output target, any_array&& value)
-      : feed_value(std::move(target), feed_ref::borrow(value)) {
+  feed_value(ext::output target, any_array&& value)
+      : feed_value(std::move(target), ext::feed_ref::borrow(value)) {
     held_ = std::move(value).take_storage();
     if (held_.unique()) value_.keep = std::move(held_);
   }
   /// A scalar, kept inside.
-  template <element T>
-  feed_value(output target, T v) : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
+  template <ext::element T>
+  feed_value(ext::output target, T v)
+      : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
     std::memcpy(scalar_, &v, sizeof v);
   }
+  /// @endcond
 
-  const output& target() const { return origin_of(target_); }
+  /// The tensor that is fed, as any_tensor::handle yields it.
+  const ext::output& target() const { return ext::origin_of(target_); }
+  /// Dtype of the value.
   dtype type() const { return value_.type; }
+  /// Extents of the value, all of them known.
   const dims& shape() const { return value_.shape; }
+  /// The first element of the value. Valid while this and, if it was an lvalue, the value live.
   const void* data() const { return value_.data ? value_.data : scalar_; }
+  /// @cond internal
   /// Valid while this lives.
-  feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
+  ext::feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
+  /// @endcond
   /// Throws invalid_argument, with the line of the run if it is known, if dtype or shape do not
   /// fit.
-  void verify(source_place run = {}) const;
+  void verify(ext::source_place run = {}) const;
 
  private:
-  output target_;
-  feed_ref value_;  ///< without data where that is in scalar_
-  buffer held_;     ///< an rvalue's elements that others hold too
+  ext::output target_;
+  ext::feed_ref value_;  ///< without data where that is in scalar_
+  ext::buffer held_;     ///< an rvalue's elements that others hold too
   alignas(8) unsigned char scalar_[8] = {};
 };
 
@@ -62,11 +71,15 @@ template <class Tensor, class Value>
 inline constexpr bool feeds_shape = may_equal(Tensor::value, Value::value);
 }  // namespace detail
 
+namespace ext {
+
 /// A value on the host that can be fed: a scalar, an ndarray, an any_array, or contiguous elements
 /// for a tensor of rank 1.
 template <class V>
 concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
     std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V>;
+
+}  // namespace ext
 
 namespace detail {
 /// A scalar as dtype T. Throws invalid_argument, with the tensor's name, if T cannot represent it.
@@ -99,6 +112,8 @@ feed_value ndarray_feed(const output& target, V&& value) {
     return array_feed(target, std::move(value).array());
 }
 }  // namespace detail
+
+namespace ext {
 
 /// The feed of `value` for a tensor of T and the extents Shape::value.
 template <element T, class Shape, host_value V>
@@ -142,6 +157,8 @@ feed_value make_feed(const output& target, V&& value) {
       return {target, list.array().clone()};
   }
 }
+
+}  // namespace ext
 
 namespace detail {
 /// Whether V has numbers of a type that no tensor has.

@@ -5,7 +5,7 @@
 #include <deft/graph/op_def.hpp>
 #include <span>
 
-namespace deft {
+namespace deft::ext {
 
 /// The values of one run: elements in row-major order, with their dtypes and shapes, which the
 /// shape rule has checked.
@@ -44,4 +44,4 @@ class kernel_arguments {
   void* const* out_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

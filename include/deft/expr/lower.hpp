@@ -4,9 +4,9 @@
 #include <array>
 #include <deft/expr/call.hpp>
 
-namespace deft {
+namespace deft::ext {}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 
 template <class X>
 inline constexpr int inputs_in = 0;
@@ -62,7 +62,9 @@ struct without_extents<call<Op, A...>> {
 template <class X>
 using kernel_type = typename without_extents<X>::type;
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// The output that stands for `x`. An elementwise expression becomes one node: the operation itself
 /// if it is a single one without literals, else a fused node with its program.
@@ -79,7 +81,9 @@ output lower(const X& x, const source_place& w) {
   }
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 template <class K, class X>
 output any_lower(const X& x, const source_place& w) {
@@ -104,7 +108,9 @@ auto apply(const Op& o, source_place w, const X&... x) {
     return apply_any(o, in, w);
   }
 }
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// Adds a node of an operation that is not elementwise, `o` with its attributes, on `x…`, and
 /// returns its first output; `tensor_of<T, Shape>(make_node(…))` if dtype and shape are known at
@@ -116,4 +122,4 @@ any_tensor make_node(const Op& o, source_place w, const X&... x) {
   return detail::apply_any(o, in, w);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

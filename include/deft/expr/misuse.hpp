@@ -10,28 +10,29 @@ namespace detail {
 struct compound_assignment;  // `x += y` as messages name it
 }
 
-template <expression X, class Y>
+/// @cond refused
+template <ext::expression X, class Y>
 detail::refused operator+=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
                 "[add] x += y: a tensor names a value, which does not change: name another, as in "
                 "auto z = x + y; a variable is updated by s.run(w.assign_add(y))");
   return {};
 }
-template <expression X, class Y>
+template <ext::expression X, class Y>
 detail::refused operator-=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
                 "[sub] x -= y: a tensor names a value, which does not change: name another, as in "
                 "auto z = x - y; a variable is updated by s.run(w.assign_sub(y))");
   return {};
 }
-template <expression X, class Y>
+template <ext::expression X, class Y>
 detail::refused operator*=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
                 "[mul] x *= y: a tensor names a value, which does not change: name another, as in "
                 "auto z = x * y; a variable is updated by s.run(w.assign(w * y))");
   return {};
 }
-template <expression X, class Y>
+template <ext::expression X, class Y>
 detail::refused operator/=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
                 "[div] x /= y: a tensor names a value, which does not change: name another, as in "
@@ -39,7 +40,7 @@ detail::refused operator/=(const X&, const Y&) {
   return {};
 }
 
-template <class Stream, expression X>
+template <class Stream, ext::expression X>
 requires std::derived_from<Stream, std::ios_base> Stream& operator<<(Stream& s, const X&) {
   if constexpr (!std::same_as<X, detail::refused>)
     static_assert(detail::takes<std::ostream, detail::got<X>>,
@@ -47,5 +48,6 @@ requires std::derived_from<Stream, std::ios_base> Stream& operator<<(Stream& s, 
                   "x.extents() or name_of(x)");
   return s;
 }
+/// @endcond
 
 }  // namespace deft

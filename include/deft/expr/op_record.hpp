@@ -5,7 +5,7 @@
 #include <deft/graph/op_def.hpp>
 #include <type_traits>
 
-namespace deft {
+namespace deft::ext {
 
 /// How an elementwise operation treats dtypes.
 enum class typing : std::uint8_t {
@@ -59,7 +59,9 @@ constexpr auto field_list(F... f) {
   return [=](auto&& visit) -> decltype(auto) { return visit(f...); };
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 template <class Op>
 constexpr auto fields_of() {
@@ -123,7 +125,9 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
   }
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// The attributes of `o` as the graph keeps them.
 template <class Op>
@@ -151,7 +155,9 @@ Op decode(std::span<const attr_value> list) {
   return o;
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 template <class Op>
 constexpr op_role role_of() {
@@ -233,7 +239,9 @@ constexpr int version_of() {
     return 1;
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// The operation whose record `Op` uses: itself, except for typed forms such as cast_to<T>.
 template <class Op>
@@ -278,7 +286,9 @@ inline constexpr op_def record_of{
     .together = detail::together_of<Op>(),
 };
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 template <class Op>
 constexpr const op_def* joins_of() {
   if constexpr (requires { typename Op::joins; })
@@ -300,6 +310,6 @@ constexpr const op_def* together_of() {
   else
     return nullptr;
 }
-}  // namespace detail
+}  // namespace deft::detail
 
-}  // namespace deft
+namespace deft::ext {}  // namespace deft::ext

@@ -32,7 +32,8 @@ concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
 }  // namespace detail
 
 /// A value of the graph with element type T and extents `E…` (`dyn` where known only at run time).
-/// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node.
+/// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node, as in
+/// `tensor<float, dyn, 10> y = relu(matmul(x, w) + b);`.
 template <class T, std::int64_t... E>
 class tensor : public detail::typed_base {
   static_assert(
@@ -45,33 +46,37 @@ class tensor : public detail::typed_base {
       "for long long use std::int64_t, for other integers std::int32_t");
 
  public:
-  using value_type = T;
-  using shape_type = shape_t<E...>;
+  using value_type = T;              ///< the element type
+  using shape_type = shape_t<E...>;  ///< the extents as a type
+  /// Extents as the type knows them, with `dyn` where only a run does.
   static constexpr dims extents() { return shape_type::value; }
 
   /// An empty handle; using it throws failed_precondition, which names this source location.
-  tensor(detail::nothing_yet = detail::nothing_yet(), source_place w = here())
+  tensor(detail::nothing_yet = detail::nothing_yet(), ext::source_place w = ext::here())
       : output_(detail::declared_empty(w)) {}
-  /// Throws invalid_argument if dtype or shape differ; see the constructor from an any_tensor.
-  explicit tensor(output o, source_place w = {})
+  /// The tensor of a node's output, as handle() yields it. Throws invalid_argument if dtype or
+  /// shape differ; see the constructor from an any_tensor.
+  explicit tensor(ext::output o, ext::source_place w = {})
       : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
+  /// @cond
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
+  /// @endcond
 
   /// Lowers the expression. Nodes made by operators report this source location.
-  template <class X, class Kernels = kernels_for<X>>
-  requires(typed_expression<X> && !std::derived_from<X, tensor>)
-      tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
-    if constexpr (!std::is_same_v<T, value_type_of<X>>)
+  template <class X, class Kernels = ext::kernels_for<X>>
+  requires(ext::typed_expression<X> && !std::derived_from<X, tensor>)
+      tensor(const X& x, ext::source_place w = ext::here()) {  // NOLINT: implicit on purpose
+    if constexpr (!std::is_same_v<T, ext::value_type_of<X>>)
       static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
                     "[tensor] the expression has another dtype than the tensor that names it: use "
                     "cast<T>(x)");
-    else if constexpr (!detail::shape_fits<shape_type, shape_type_of<X>>)
+    else if constexpr (!detail::shape_fits<shape_type, ext::shape_type_of<X>>)
       static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
                     "[tensor] the expression has another shape than the tensor that names it: use "
                     "reshape(x, shape<E...>), also where an extent becomes known");
     else
-      output_ = lower<Kernels>(x, w);
+      output_ = ext::lower<Kernels>(x, w);
   }
 
   /// A variable's value, read after the control dependencies in force here.
@@ -81,12 +86,14 @@ class tensor : public detail::typed_base {
   /// From an any_tensor, which stays the same tensor: `same(t, x)`. Throws invalid_argument if
   /// dtype or shape differ; where an extent of x is known only at run time, a run whose value has
   /// another one throws it, with this source location.
-  explicit tensor(const any_tensor& x, source_place w = here()) : tensor(x.handle(), w) {}
+  explicit tensor(const any_tensor& x, ext::source_place w = ext::here()) : tensor(x.handle(), w) {}
 
   /// The value of a node: `tensor<float, dyn, 10>(g.find("logits"))`. Throws not_found if `n` is
   /// empty, and as for an any_tensor.
-  explicit tensor(const node_ref& n, source_place w = here()) : tensor(detail::value_of(n, w), w) {}
+  explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here())
+      : tensor(detail::value_of(n, w), w) {}
 
+  /// @cond refused
   template <std::same_as<any_tensor> X>
   tensor(const X&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, X>,
@@ -94,18 +101,20 @@ class tensor : public detail::typed_base {
                   "tensor<T, E...>(x) checks them, and converts it");
   }
 
-  template <scalar V>
+  template <ext::scalar V>
   requires(sizeof...(E) == 0) tensor(const V&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, V>,
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");
   }
+  /// @endcond
 
   /// Rebinds the handle; the result cannot be mistaken for a fetch or a feed.
   detail::rebound_tensor operator=(const tensor& o) {
     output_ = o.output_;
     return {};
   }
+  /// Rebinds the handle to what `o` was.
   detail::rebound_tensor operator=(tensor&& o) noexcept {
     output_ = std::move(o.output_);
     return {};
@@ -117,37 +126,47 @@ class tensor : public detail::typed_base {
     output_ = v.operand();
     return {};
   }
-  /// A feed: `s.run(loss, x = value)`.
-  template <host_value V>
+  /// A feed: `s.run(loss, x = value)`. `value` is a number for a scalar, an ndarray, an any_array,
+  /// or for a vector any contiguous elements. Elements of an lvalue are borrowed until the run
+  /// returns. Throws failed_precondition for an empty tensor, invalid_argument for a number that
+  /// the dtype cannot represent; what only a run knows of dtype and extents is checked by the run.
+  template <ext::host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
-    return make_feed<T, shape_type>(handle(), std::forward<V>(value));
+    return ext::make_feed<T, shape_type>(handle(), std::forward<V>(value));
   }
-  template <scalar V>
+  /// @cond
+  template <ext::scalar V>
   [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
     return std::as_const(*this) = std::forward<V>(value);
   }
-  template <scalar V>
+  /// @endcond
+  /// `x = {0.5f}`: a number in braces, for a scalar.
+  template <ext::scalar V>
   requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
     return std::as_const(*this) = number[0];
   }
-  /// `x = {1, 2, 3}`: the elements in row-major order.
+  /// `x = {1, 2, 3}`: the elements in row-major order. Throws invalid_argument if their number or
+  /// one of them does not fit.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
+    return ext::make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
   }
-  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  /// `x = {{1, 2}, {3, 4}}`: a matrix, row by row.
   template <std::size_t N, std::size_t M>
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M>(handle(), rows[0]);
   }
+  /// `x = {{{1, 2}, {3, 4}}}`: a tensor of rank 3, row by row.
   template <std::size_t N, std::size_t M, std::size_t L>
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
   }
+  /// @cond refused
   feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
 
   /// To anything but tensors and ndarrays.
   template <class V>
-  requires(!host_value<V> && !expression<V> && !std::convertible_to<const V&, tensor>) feed_value
+  requires(!ext::host_value<V> && !ext::expression<V> &&
+           !std::convertible_to<const V&, tensor>) feed_value
   operator=(const V&) const {
     return detail::refuse_feed<tensor<T, E...>, V>();
   }
@@ -160,16 +179,19 @@ class tensor : public detail::typed_base {
                   "as a key");
     return 0;
   }
+  /// @endcond
 
+  /// Whether the handle refers to a value: false for one that was never assigned.
   bool valid() const { return static_cast<bool>(output_); }
-  /// Throws failed_precondition if empty.
-  const output& handle() const {
+  /// The node's output, for those who extend the engine. Throws failed_precondition if empty.
+  const ext::output& handle() const {
     if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
-  /// For callers that report an empty handle themselves.
-  const output& unchecked() const { return output_; }
+  /// As handle(), for callers that report an empty handle themselves.
+  const ext::output& unchecked() const { return output_; }
 
+  /// @cond refused
   template <class B>
   requires std::same_as<B, bool>
   explicit operator B() const {
@@ -177,35 +199,40 @@ class tensor : public detail::typed_base {
                   "a tensor has no truth value while the graph is written: use where(c, a, b), or "
                   "same(a, b) to compare handles");
   }
+  /// @endcond
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const tensor& a, const tensor& b) {
-    return origin_of(a.output_) == origin_of(b.output_);
+    return ext::origin_of(a.output_) == ext::origin_of(b.output_);
   }
 
  protected:
-  output output_;
+  ext::output output_;  ///< empty until the handle is assigned
 };
 
+/// @cond refused
 /// `tensor t = x + y` lacks its template arguments, and says so.
-template <typed_expression X>
+template <ext::typed_expression X>
 tensor(const X&) -> tensor<detail::missing>;
+/// @endcond
 
 namespace detail {
 template <class T, std::int64_t... E>
 tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 }  // namespace detail
 
-template <typed_expression X, class Kernels>
-any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
+template <ext::typed_expression X, class Kernels>
+any_tensor::any_tensor(const X& x, ext::source_place w) : output_(ext::lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It replaces
-/// the expression wherever it is written. Throws invalid_argument if a dtype or shape known only at
-/// run time does not fit.
-template <expression X, host_value V, class K = kernels_for<X>>
+/// the expression wherever it is written. Throws failed_precondition for an empty tensor,
+/// invalid_argument for a number that the dtype cannot represent. A dtype or shape known only at
+/// run time is checked by the run.
+template <ext::expression X, ext::host_value V, class K = ext::kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
-  if constexpr (typed_expression<X>)
-    return make_feed<value_type_of<X>, shape_type_of<X>>(lower<K>(x, {}), std::forward<V>(value));
+  if constexpr (ext::typed_expression<X>)
+    return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(ext::lower<K>(x, {}),
+                                                                        std::forward<V>(value));
   else
     return detail::make_any_feed(x.handle(), std::forward<V>(value));
 }

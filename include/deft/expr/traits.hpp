@@ -14,9 +14,17 @@ namespace deft {
 
 template <class T, std::int64_t... E>
 class tensor;
+
+namespace ext {
+
 template <class Op, class... Args>
 class call;
+
+}  // namespace ext
+
 class any_tensor;
+
+namespace ext {
 
 /// A C++ scalar inside an expression.
 template <element T>
@@ -33,14 +41,21 @@ struct no_kernels {
   template <class X, class Op>
   static void use_fold() {}
 };
+/// The second argument of kernel_choice, which lets argument-dependent lookup see this namespace
+/// whatever X is; the choice of deft.hpp takes a compiled_or_none, which is the better match.
+struct no_choice {};
+struct compiled_or_none : no_choice {};
 template <class X>
-no_kernels kernel_choice(const X*, long);
+no_kernels kernel_choice(const X*, no_choice);
 
 /// The hook in force where it is named. Found by argument-dependent lookup, so that deft.hpp's
 /// choice is used in files that include it; always a template parameter, so that the two kinds of
 /// file instantiate different functions.
 template <class X>
-using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr), 0));
+using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr),
+                                           compiled_or_none()));
+
+}  // namespace ext
 
 namespace detail {
 
@@ -108,6 +123,8 @@ struct tensor_from<T, Shape, std::index_sequence<Index...>> {
 
 }  // namespace detail
 
+namespace ext {
+
 /// The tensor type of element type T and the extents `Shape::value`, as shape_t has them. (Shapes
 /// are passed as types: g++ 12 mishandles values of class type as dependent template arguments.)
 template <class T, class Shape>
@@ -137,6 +154,8 @@ inline constexpr dims extents_of = shape_type_of<X>::value;
 /// Two operands of an operator, one of them an expression.
 template <class X, class Y>
 concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
+
+}  // namespace ext
 
 namespace detail {
 

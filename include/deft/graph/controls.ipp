@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/graph/graph.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 namespace {
 std::shared_ptr<const void> with_controls(std::vector<node_ref> nodes) {
@@ -21,4 +21,4 @@ std::span<const node_ref> controls_of(const scope_ref& s) {
   return *static_cast<const std::vector<node_ref>*>(s->controls.get());
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@ namespace {
 
 std::string dot_quoted(std::string_view text) {
   std::string s = "\"";
-  for (char c : as_utf8(text)) {
+  for (char c : ext::as_utf8(text)) {
     if (c == '"' || c == '\\') s += '\\';
     if (c == '\n')
       s += "\\n";
@@ -40,23 +40,23 @@ std::string wrapped(const std::string& text, std::size_t width) {
 constexpr std::array device_colours = {"#d6e6f5", "#fde3c4", "#d9efd3", "#eadcf2",
                                        "#fbd5d5", "#fff3b8", "#d5eeee", "#e3e0d8"};
 
-std::string node_line(const graph_def& g, const node_def& n, const char* colour) {
+std::string node_line(const graph_def& g, const ext::node_def& n, const char* colour) {
   const std::string& name = n.name;
   std::string label = name;
-  const std::string what = expression_text(g, n);
+  const std::string what = ext::expression_text(g, n);
   if (what != name) label += "\n" + wrapped(what, 24);
   if (!n.outputs.empty()) label += "\n" + to_string(n.outputs[0]);
-  if (n.outputs.size() > 1) label += str(" and ", n.outputs.size() - 1, " more");
+  if (n.outputs.size() > 1) label += ext::str(" and ", n.outputs.size() - 1, " more");
   const bool state = n.op->resources && n.op->role == op_role::variable;
-  return str("[label=", dot_quoted(label), ", fillcolor=\"", colour, "\"",
-             state ? ", shape=cylinder" : "", "];\n");
+  return ext::str("[label=", dot_quoted(label), ", fillcolor=\"", colour, "\"",
+                  state ? ", shape=cylinder" : "", "];\n");
 }
 
 }  // namespace
 
 std::string to_dot(const graph_def& g) {
   auto device_of = [&](std::size_t i) {
-    const placement d = g.nodes[i].device ? g.nodes[i].device : g.nodes[i].requested;
+    const ext::placement d = g.nodes[i].device ? g.nodes[i].device : g.nodes[i].requested;
     return d ? *d : device_name();
   };
   std::map<device_name, std::map<device_name, std::vector<std::size_t>>> tasks;
@@ -69,26 +69,26 @@ std::string to_dot(const graph_def& g) {
   std::size_t cluster = 0, colour = 0;
   for (const auto& [task, devices] : tasks) {
     if (!task.empty())
-      s += str("  subgraph cluster_", cluster++, " {\n    label=", dot_quoted(to_string(task)),
-               ";\n    fontname=\"Helvetica\";\n    color=\"#888888\";\n");
+      s += ext::str("  subgraph cluster_", cluster++, " {\n    label=", dot_quoted(to_string(task)),
+                    ";\n    fontname=\"Helvetica\";\n    color=\"#888888\";\n");
     for (const auto& [device, nodes] : devices) {
       const char* fill =
           device.empty() ? "#ffffff" : device_colours[colour++ % device_colours.size()];
-      for (auto i : nodes) s += str("    n", i, " ", node_line(g, g.nodes[i], fill));
+      for (auto i : nodes) s += ext::str("    n", i, " ", node_line(g, g.nodes[i], fill));
     }
     if (!task.empty()) s += "  }\n";
   }
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     for (auto e : g.nodes[i].inputs) {
-      s += str("  n", e.node, " -> n", i);
+      s += ext::str("  n", e.node, " -> n", i);
       if (device_of(e.node) != device_of(i)) {
-        const std::int64_t bytes = bytes_of_value(g.nodes[e.node].outputs[e.port]);
-        s += str(" [penwidth=2, label=\"", bytes == dyn ? "?" : str(bytes), " bytes\"]");
+        const std::int64_t bytes = ext::bytes_of_value(g.nodes[e.node].outputs[e.port]);
+        s += ext::str(" [penwidth=2, label=\"", bytes == dyn ? "?" : ext::str(bytes), " bytes\"]");
       }
       s += ";\n";
     }
     for (auto c : g.nodes[i].controls)
-      s += str("  n", c, " -> n", i, " [style=dashed, color=\"#aaaaaa\"];\n");
+      s += ext::str("  n", c, " -> n", i, " [style=dashed, color=\"#aaaaaa\"];\n");
   }
   return s + "}\n";
 }

@@ -12,6 +12,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// The argument of graph::add.
 struct node_request {
   const op_def* def = nullptr;
@@ -25,6 +27,8 @@ struct node_request {
   node_ref keeps;                           ///< kept alive by the node: what it updates
 };
 
+}  // namespace ext
+
 /// A handle to a graph. The graph does not own its nodes: handles to them keep them alive.
 /// Thread-safe.
 class graph {
@@ -35,29 +39,31 @@ class graph {
   /// same inputs, attributes, placement and control dependencies; otherwise a new one, checked by
   /// its shape rule. Throws invalid_argument, with the node's source location, also for an input or
   /// a control dependency of another graph.
-  node_ref add(node_request&& r);
+  ext::node_ref add(ext::node_request&& r);
 
   /// Number of live nodes.
   std::size_t size() const;
   /// Live variables, in the order in which they were made.
-  std::vector<node_ref> variables() const;
+  std::vector<ext::node_ref> variables() const;
   /// The live variable of that name, or empty.
-  node_ref find_variable(std::string_view name) const;
+  ext::node_ref find_variable(std::string_view name) const;
   /// A live node by name or alias, or empty.
-  node_ref find(std::string_view name) const;
+  ext::node_ref find(std::string_view name) const;
   /// Adds an alias. Throws already_exists if it is taken.
-  void alias(const node_ref& n, const std::string& name);
+  void alias(const ext::node_ref& n, const std::string& name);
 
   /// Adds `o`, an output of the graph, to a collection, under the name scopes `scope` ("a/b/").
   /// What is there already is not added again. Collections keep their nodes alive, until the last
   /// of the graph objects that share this graph is gone, but for those that `of` returned; then
   /// throws failed_precondition.
-  void collect(std::string_view collection, std::string_view scope, const output& o);
+  void collect(std::string_view collection, std::string_view scope, const ext::output& o);
   /// What was added under `scope` or scopes in it, in that order, each once; "" stands for all.
-  std::vector<output> collected(std::string_view collection, std::string_view scope) const;
+  std::vector<ext::output> collected(std::string_view collection, std::string_view scope) const;
 
-  /// Seed of the random operations written from now on.
+  /// Sets the seed of the random operations, and of the first values of variables, that are written
+  /// from now on, and numbers those operations from 0 again.
   void set_seed(std::uint64_t seed);
+  /// What set_seed was given last; 0 at first.
   std::uint64_t seed() const;
   /// Number of the next random operation, which is part of its key.
   std::uint64_t next_random();
@@ -65,17 +71,19 @@ class graph {
   std::uint64_t next_session();
 
   /// The graph this node was written into.
-  static graph of(const node& n);
+  static graph of(const ext::node& n);
 
   friend bool operator==(const graph& a, const graph& b) { return a.state_ == b.state_; }
 
  private:
-  explicit graph(std::shared_ptr<graph_state> s) : state_(std::move(s)) {}
-  std::shared_ptr<graph_state> state_;
+  explicit graph(std::shared_ptr<ext::graph_state> s) : state_(std::move(s)) {}
+  std::shared_ptr<ext::graph_state> state_;
 };
 
 /// The graph of the innermost as_default scope of this thread, else the process's graph.
 graph& current_graph();
+
+namespace ext {
 
 /// Makes a graph the current one of this thread until the scope ends.
 class [[nodiscard]] graph_scope {
@@ -88,8 +96,13 @@ class [[nodiscard]] graph_scope {
   graph mine_;
   graph* outer_;
 };
+
+}  // namespace ext
+
 /// `auto scope = as_default(g);` writes into `g` until the scope ends, on this thread.
-inline graph_scope as_default(graph g) { return graph_scope(std::move(g)); }
+inline ext::graph_scope as_default(graph g) { return ext::graph_scope(std::move(g)); }
+
+namespace ext {
 
 /// While it lives, nodes that this thread writes have `place` as their source location: for
 /// nodes that the library adds on behalf of a user's line. An unknown location changes nothing.
@@ -104,8 +117,12 @@ class [[nodiscard]] place_scope {
   const source_place* outer_;
 };
 
+}  // namespace ext
+
 /// Sets the seed of the random operations that are written into the current graph from now on.
 void set_seed(std::uint64_t seed);
+
+namespace ext {
 
 /// Nodes written while the scope lives run after `nodes`.
 class [[nodiscard]] control_scope : public scope {
@@ -115,5 +132,7 @@ class [[nodiscard]] control_scope : public scope {
 
 /// The control dependencies that a scope carries; empty if none.
 std::span<const node_ref> controls_of(const scope_ref& s);
+
+}  // namespace ext
 
 }  // namespace deft

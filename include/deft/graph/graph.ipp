@@ -80,6 +80,8 @@ inline bool retain_if_alive(node* n) {
 
 }  // namespace detail
 
+namespace ext {
+
 /// Tables behind a graph; lives as long as its handles and its nodes.
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
@@ -428,21 +430,23 @@ void rethrow_at(const error& e, const node& n) {
   throw error(e.code(), e.message(), name_of(n), n.place(), e.device());
 }
 
+}  // namespace ext
+
 namespace {
 /// A state whose collections, which hold nodes, end with the last copy of this pointer: nodes keep
 /// the state itself.
-std::shared_ptr<graph_state> new_state() {
-  auto state = std::make_shared<graph_state>();
-  graph_state* const it = state.get();
-  return {it, [kept = std::move(state)](graph_state* s) { s->end_collections(); }};
+std::shared_ptr<ext::graph_state> new_state() {
+  auto state = std::make_shared<ext::graph_state>();
+  ext::graph_state* const it = state.get();
+  return {it, [kept = std::move(state)](ext::graph_state* s) { s->end_collections(); }};
 }
 thread_local graph* thread_graph = nullptr;
-constinit thread_local const source_place* thread_place = nullptr;
+constinit thread_local const ext::source_place* thread_place = nullptr;
 }  // namespace
 
 graph::graph() : state_(new_state()) {}
 
-node_ref graph::add(node_request&& r) {
+ext::node_ref graph::add(ext::node_request&& r) {
   if (thread_place) r.place = *thread_place;
   return state_->add(std::move(r));
 }
@@ -450,17 +454,18 @@ std::size_t graph::size() const {
   std::lock_guard lock(state_->guard);
   return state_->count;
 }
-std::vector<node_ref> graph::variables() const { return state_->variables(); }
-node_ref graph::find(std::string_view name) const { return state_->find(name); }
-node_ref graph::find_variable(std::string_view name) const {
-  node_ref n = state_->find(name);
-  return n && n->variable() ? n : node_ref();
+std::vector<ext::node_ref> graph::variables() const { return state_->variables(); }
+ext::node_ref graph::find(std::string_view name) const { return state_->find(name); }
+ext::node_ref graph::find_variable(std::string_view name) const {
+  ext::node_ref n = state_->find(name);
+  return n && n->variable() ? n : ext::node_ref();
 }
-void graph::alias(const node_ref& n, const std::string& name) { state_->alias(n, name); }
-void graph::collect(std::string_view collection, std::string_view scope, const output& o) {
+void graph::alias(const ext::node_ref& n, const std::string& name) { state_->alias(n, name); }
+void graph::collect(std::string_view collection, std::string_view scope, const ext::output& o) {
   state_->collect(collection, scope, o);
 }
-std::vector<output> graph::collected(std::string_view collection, std::string_view scope) const {
+std::vector<ext::output> graph::collected(std::string_view collection,
+                                          std::string_view scope) const {
   return state_->collected(collection, scope);
 }
 void graph::set_seed(std::uint64_t seed) {
@@ -480,13 +485,15 @@ std::uint64_t graph::next_session() {
   std::lock_guard lock(state_->guard);
   return state_->next_session++;
 }
-graph graph::of(const node& n) { return graph(n.owner()->shared_from_this()); }
+graph graph::of(const ext::node& n) { return graph(n.owner()->shared_from_this()); }
 
 graph& current_graph() {
   if (thread_graph) return *thread_graph;
   static auto& process_graph = *new graph;
   return process_graph;
 }
+
+namespace ext {
 
 graph_scope::graph_scope(graph g) : mine_(std::move(g)), outer_(thread_graph) {
   thread_graph = &mine_;
@@ -497,6 +504,8 @@ place_scope::place_scope(source_place place) : mine_(place), outer_(thread_place
   if (mine_.known()) thread_place = &mine_;
 }
 place_scope::~place_scope() { thread_place = outer_; }
+
+}  // namespace ext
 
 void set_seed(std::uint64_t seed) { current_graph().set_seed(seed); }
 

@@ -10,6 +10,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// Output `port` of node number `node`.
 struct edge_def {
   std::uint32_t node = 0;
@@ -60,10 +62,14 @@ struct node_def {
 /// node.
 std::string_view written_op(const node_def& n);
 
+}  // namespace ext
+
 /// Nodes in topological order.
 struct graph_def {
-  std::vector<node_def> nodes;
+  std::vector<ext::node_def> nodes;
 };
+
+namespace ext {
 
 /// Checks that a graph is sound: every node's inputs and controls come before it, ports
 /// exist, arity, attributes and dtypes satisfy the operation, and the outputs are what its shape
@@ -87,5 +93,7 @@ using substitution = std::unordered_map<const node*, output>;
 /// invalid_argument, with the name, for a feed that nothing needs.
 flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
                    const substitution& replace = {});
+
+}  // namespace ext
 
 }  // namespace deft

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Depth-first traversal with an explicit stack: nodes come after their inputs.
@@ -206,4 +206,4 @@ void validate(const graph_def& g) {
   }
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 struct node;
 class graph_state;
@@ -162,4 +162,4 @@ const std::string& name_of(const node& n);
 /// Throws `e` again with the node's name and place, if it has none yet.
 [[noreturn]] void rethrow_at(const error& e, const node& n);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -4,7 +4,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// "matmul(x, w1)", "relu(matmul + b1)", "w -= 0.1 * gradient": the operation of node `n` of `g` on
 /// the names of its inputs, a program as an expression. What a program uses several times is named
@@ -15,4 +15,4 @@ std::string expression_text(const graph_def& g, const node_def& n);
 /// Bytes of a value; dyn if an extent is.
 std::int64_t bytes_of_value(const tensor_type& t);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -5,7 +5,7 @@
 #include <deft/graph/node_text.hpp>
 #include <deft/graph/program.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// How tightly an operator binds, as in C++.
@@ -153,4 +153,4 @@ std::int64_t bytes_of_value(const tensor_type& t) {
                              : dyn;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

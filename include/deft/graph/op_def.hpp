@@ -15,6 +15,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// Dtype and shape of one value; `dyn` where an extent is known only at run time.
 struct tensor_type {
   dims shape;
@@ -43,6 +45,7 @@ attr_list make_attributes(std::span<attr_value> values);
 /// Compares kinds and values; arrays and programs by content.
 bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b);
 std::uint64_t hash_attributes(std::span<const attr_value> a);
+
 /// For graph pages and logs; long arrays are shortened.
 std::string to_string(const attr_value& v);
 
@@ -56,6 +59,8 @@ struct infer_context {
   /// Of an update in a run: what the resources hold, all of one shape. Empty: they are as declared.
   std::span<const tensor_type> held = {};
 };
+
+}  // namespace ext
 
 /// The role of an operation in a run. Passes, executor, server and `explain` depend on the role,
 /// not on the name of an operation.
@@ -75,6 +80,9 @@ enum class op_role : std::uint8_t {
   order,        ///< only waits for other nodes
   collective,   ///< combines its other inputs on the device of the first; plans replace it
 };
+
+namespace ext {
+
 /// Whether only plans make it, so that no client sends one.
 constexpr bool is_transfer(op_role r) {
   return r == op_role::copy || r == op_role::send || r == op_role::receive;
@@ -94,9 +102,14 @@ enum class op_traits : unsigned {
   on_processor = 256,  ///< runs on a processor of the task, whatever device of it is asked for
   checks = 512,        ///< yields its first input itself, or throws
 };
-constexpr op_traits operator|(op_traits a, op_traits b) {
-  return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+
+}  // namespace ext
+
+constexpr ext::op_traits operator|(ext::op_traits a, ext::op_traits b) {
+  return static_cast<ext::op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+
+namespace ext {
 
 /// The name of something that lives on a task and outlives steps.
 struct resource_key {
@@ -210,5 +223,7 @@ gradient_function gradient_of(const op_def& def);
 
 /// Runs the arity check and the shape rule of `def`.
 void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_type>& outputs);
+
+}  // namespace ext
 
 }  // namespace deft

@@ -18,7 +18,7 @@ struct overloaded : F... {
 template <class... F>
 overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce for aggregates
 
-bool same_value(const attr_value& a, const attr_value& b) {
+bool same_value(const ext::attr_value& a, const ext::attr_value& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
       [&]<class T>(const T& x) {
@@ -27,7 +27,7 @@ bool same_value(const attr_value& a, const attr_value& b) {
           return x.storage() == y.storage() ? x.type() == y.type() && x.shape() == y.shape()
                                             : x.type() == y.type() && x.shape() == y.shape() &&
                                                   std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
-        else if constexpr (std::is_same_v<T, program_ref>)
+        else if constexpr (std::is_same_v<T, ext::program_ref>)
           return x == y || (x && y && x->hash == y->hash && x->signature == y->signature);
         else if constexpr (std::is_same_v<T, double>)
           return std::memcmp(&x, &y, sizeof x) == 0;
@@ -37,48 +37,49 @@ bool same_value(const attr_value& a, const attr_value& b) {
       a);
 }
 
-std::uint64_t hash_value(const attr_value& a) {
+std::uint64_t hash_value(const ext::attr_value& a) {
   return std::visit(overloaded{
-                        [](std::int64_t v) { return mix(1, static_cast<std::uint64_t>(v)); },
-                        [](double v) { return mix(2, __builtin_bit_cast(std::uint64_t, v)); },
-                        [](const std::string& v) { return hash_bytes(v.data(), v.size()); },
-                        [](const integers& v) {
+                        [](std::int64_t v) { return ext::mix(1, static_cast<std::uint64_t>(v)); },
+                        [](double v) { return ext::mix(2, __builtin_bit_cast(std::uint64_t, v)); },
+                        [](const std::string& v) { return ext::hash_bytes(v.data(), v.size()); },
+                        [](const ext::integers& v) {
                           std::uint64_t h = 4;
-                          for (auto i : v) h = mix(h, static_cast<std::uint64_t>(i));
+                          for (auto i : v) h = ext::mix(h, static_cast<std::uint64_t>(i));
                           return h;
                         },
                         [](const any_array& v) {
-                          std::uint64_t h = mix(5, static_cast<std::uint64_t>(v.type()));
-                          for (auto e : v.shape()) h = mix(h, static_cast<std::uint64_t>(e));
-                          return mix(h, hash_bytes(v.raw(), v.bytes()));
+                          std::uint64_t h = ext::mix(5, static_cast<std::uint64_t>(v.type()));
+                          for (auto e : v.shape()) h = ext::mix(h, static_cast<std::uint64_t>(e));
+                          return ext::mix(h, ext::hash_bytes(v.raw(), v.bytes()));
                         },
-                        [](const program_ref& v) { return v ? v->hash : 0; },
-                        [](const strings& v) {
+                        [](const ext::program_ref& v) { return v ? v->hash : 0; },
+                        [](const ext::strings& v) {
                           std::uint64_t h = 7;
-                          for (const auto& s : v) h = mix(h, hash_bytes(s.data(), s.size()));
+                          for (const auto& s : v)
+                            h = ext::mix(h, ext::hash_bytes(s.data(), s.size()));
                           return h;
                         },
                     },
                     a);
 }
 
-std::atomic<const op_registration*>& newest_registration() {
-  static auto& head = *new std::atomic<const op_registration*>(nullptr);
+std::atomic<const ext::op_registration*>& newest_registration() {
+  static auto& head = *new std::atomic<const ext::op_registration*>(nullptr);
   return head;
 }
 
 class op_table {
  public:
   op_table() {
-    for (const op_def* d : catalog_ops()) add(*d);
+    for (const ext::op_def* d : ext::catalog_ops()) add(*d);
   }
-  void add(const op_def& def) {
+  void add(const ext::op_def& def) {
     auto [at, fresh] = ops_.emplace(def.name, &def);
     if (!fresh && at->second != &def)
-      fail(errc::already_exists, "two operations of this program are named \"", def.name, '"');
+      ext::fail(errc::already_exists, "two operations of this program are named \"", def.name, '"');
   }
   const auto& ops() {
-    const op_registration* newest = newest_registration().load(std::memory_order_acquire);
+    const ext::op_registration* newest = newest_registration().load(std::memory_order_acquire);
     for (auto* r = newest; r != seen_; r = r->next()) add(r->def());
     seen_ = newest;
     return ops_;
@@ -87,8 +88,8 @@ class op_table {
   std::mutex guard;
 
  private:
-  std::unordered_map<std::string_view, const op_def*> ops_;
-  const op_registration* seen_ = nullptr;  ///< the newest one in `ops_`
+  std::unordered_map<std::string_view, const ext::op_def*> ops_;
+  const ext::op_registration* seen_ = nullptr;  ///< the newest one in `ops_`
 };
 op_table& table_of_ops() {
   static auto& table = *new op_table;
@@ -96,6 +97,8 @@ op_table& table_of_ops() {
 }
 
 }  // namespace
+
+namespace ext {
 
 attr_list make_attributes(std::span<attr_value> values) {
   return std::vector<attr_value>(std::make_move_iterator(values.begin()),
@@ -200,5 +203,7 @@ void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_t
       fail(errc::invalid_argument, "[", def.name, "] the result would be ", o,
            ", which is not a valid type and shape");
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 struct op_def;
 
@@ -187,4 +187,4 @@ constexpr T from_immediate(std::int64_t bits) {
 /// The literal itself, of rank 0.
 any_array literal_value(dtype t, std::int64_t bits);
 
-}  // namespace deft
+}  // namespace deft::ext

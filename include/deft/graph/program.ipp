@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace deft {
+namespace deft::ext {
 
 any_array literal_value(dtype t, std::int64_t bits) {
   any_array v(t, dims{});
@@ -375,4 +375,4 @@ region_shape shape_of(const program& region, std::span<const extent_class> input
   return s;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -12,6 +12,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// A value with the name that readable archives show. Compact archives ignore the name.
 template <class T>
 struct named_value {
@@ -23,6 +25,8 @@ template <class T>
 named_value<T> named(const char* name, T& value) {
   return {name, value};
 }
+
+}  // namespace ext
 
 namespace detail {
 
@@ -135,23 +139,17 @@ requires detail::is_compact<Archive>
 void serialize(Archive& ar, dtype& t, unsigned) {
   auto code = static_cast<std::uint8_t>(t);
   ar& code;
-  if (code >= dtype_count) fail(errc::invalid_argument, "unknown dtype ", code);
+  if (code >= ext::dtype_count) ext::fail(errc::invalid_argument, "unknown dtype ", code);
   t = static_cast<dtype>(code);
 }
 
 template <class Archive>
 void serialize(Archive& ar, dims& d, unsigned) {
   auto rank = static_cast<std::uint8_t>(d.n);
-  ar& named("rank", rank);
-  if (rank > max_rank) fail(errc::invalid_argument, "a rank of ", rank, ", above ", max_rank);
+  ar& ext::named("rank", rank);
+  if (rank > max_rank) ext::fail(errc::invalid_argument, "a rank of ", rank, ", above ", max_rank);
   d.n = rank;
-  for (int i = 0; i < rank; ++i) ar& named("extent", d.e[i]);
-}
-
-template <class Archive>
-void serialize(Archive& ar, tensor_type& t, unsigned) {
-  ar& named("type", t.type) & named("shape", t.shape);
-  if constexpr (!Archive::is_saving::value) detail::checked_bytes(t.type, t.shape, true);
+  for (int i = 0; i < rank; ++i) ar& ext::named("extent", d.e[i]);
 }
 
 /// Elements are written as raw bytes, outside the archive if it supports that.
@@ -159,16 +157,29 @@ template <class Archive>
 void serialize(Archive& ar, any_array& a, unsigned) {
   dtype type = a.type();
   dims shape = a.shape();
-  ar& named("type", type) & named("shape", shape);
+  ar& ext::named("type", type) & ext::named("shape", shape);
   if constexpr (!detail::is_compact<Archive>) {
     std::string text = to_string(a);
-    ar& named("elements", text);
+    ar& ext::named("elements", text);
   } else if constexpr (Archive::is_saving::value) {
     ar.put_elements(a);
   } else {
-    if (!is_valid(type)) fail(errc::invalid_argument, "an array without a dtype");
+    if (!ext::is_valid(type)) ext::fail(errc::invalid_argument, "an array without a dtype");
     a = ar.get_elements(type, shape, detail::checked_bytes(type, shape, false));
   }
+}
+
+template <class Archive>
+void serialize(Archive& ar, graph_def& g, unsigned) {
+  ar& ext::named("nodes", g.nodes);
+}
+
+namespace ext {
+
+template <class Archive>
+void serialize(Archive& ar, tensor_type& t, unsigned) {
+  ar& named("type", t.type) & named("shape", t.shape);
+  if constexpr (!Archive::is_saving::value) detail::checked_bytes(t.type, t.shape, true);
 }
 
 template <class Archive>
@@ -268,9 +279,6 @@ void serialize(Archive& ar, node_def& n, unsigned) {
   ar& named("place", n.place);
 }
 
-template <class Archive>
-void serialize(Archive& ar, graph_def& g, unsigned) {
-  ar& named("nodes", g.nodes);
-}
+}  // namespace ext
 
 }  // namespace deft

@@ -12,6 +12,8 @@
 
 namespace deft {
 
+namespace ext {
+
 std::string chrome_trace(const step_trace& t) {
   namespace json = boost::json;
   json::array all;
@@ -55,8 +57,10 @@ std::string chrome_trace(const step_trace& t) {
   return json::serialize(json::object{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(all)}});
 }
 
+}  // namespace ext
+
 void write_chrome_trace(const std::string& path, const step_trace& t) {
-  write_file(file_roots::anywhere(), path, chrome_trace(t));
+  ext::write_file(ext::file_roots::anywhere(), path, ext::chrome_trace(t));
 }
 
 }  // namespace deft

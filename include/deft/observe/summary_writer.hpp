@@ -19,26 +19,35 @@ class summary_writer {
  public:
   /// Creates the folder, and a file in it that no other writer uses.
   explicit summary_writer(const std::string& folder);
+  /// @cond moves
   summary_writer(summary_writer&&) noexcept;
   summary_writer& operator=(summary_writer&&) noexcept;
+  /// @endcond
   /// Ends the file; an error is logged.
   ~summary_writer();
 
+  /// A point of a curve, which the file keeps as a float: `writer.scalar("loss", 0.25, step)`.
   void scalar(std::string_view tag, double value, std::int64_t step);
   /// How the elements of `values`, numbers of any dtype and shape, are distributed. Elements that
   /// are not finite are left out.
+  /// @{
   void histogram(std::string_view tag, const any_array& values, std::int64_t step);
-  template <element T, std::int64_t... E>
+  template <ext::element T, std::int64_t... E>
   void histogram(std::string_view tag, const ndarray<T, E...>& values, std::int64_t step) {
     histogram(tag, values.array(), step);
   }
+  /// @}
+
   /// An image of (height, width) or (height, width, channels), with 1 (grey), 3 (RGB) or 4 (RGBA)
   /// channels, of uint8, or of float or double from 0 to 1. Throws invalid_argument otherwise.
+  /// @{
   void image(std::string_view tag, const any_array& pixels, std::int64_t step);
-  template <element T, std::int64_t... E>
+  template <ext::element T, std::int64_t... E>
   void image(std::string_view tag, const ndarray<T, E...>& pixels, std::int64_t step) {
     image(tag, pixels.array(), step);
   }
+  /// @}
+
   /// Text, in which TensorBoard understands Markdown. Bytes that are not UTF-8 appear as "\xfc".
   void text(std::string_view tag, std::string_view markdown, std::int64_t step);
   /// A graph: its nodes, their devices and inputs. `s.describe(fetches…).placed` is the graph as a

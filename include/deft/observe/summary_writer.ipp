@@ -53,7 +53,7 @@ distribution distribution_of(const any_array& values) {
   const std::vector<double>& ends = bucket_ends();
   std::vector<double> counts(ends.size());
   distribution d;
-  visit_dtype(values.type(), [&]<class T>() {
+  ext::visit_dtype(values.type(), [&]<class T>() {
     for (const T element : values.span<T>()) {
       const double v = static_cast<double>(element);
       if (!std::isfinite(v)) continue;
@@ -85,13 +85,14 @@ bitmap bitmap_of(const any_array& pixels) {
   const std::int64_t channels = shape.rank() == 3 ? shape[2] : 1;
   const dtype type = pixels.type();
   if (shape.rank() < 2 || shape.rank() > 3 || (channels != 1 && channels != 3 && channels != 4) ||
-      shape.elements() == 0 || (type != dtype::uint8 && !is_floating(type)))
-    fail(errc::invalid_argument,
-         "[image] expects (height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
-         "uint8, float or double, and got ",
-         type, shape);
+      shape.elements() == 0 || (type != dtype::uint8 && !ext::is_floating(type)))
+    ext::fail(
+        errc::invalid_argument,
+        "[image] expects (height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
+        "uint8, float or double, and got ",
+        type, shape);
   bitmap b{shape[0], shape[1], channels, {}};
-  visit_dtype(type, [&]<class T>() {
+  ext::visit_dtype(type, [&]<class T>() {
     for (const T v : pixels.span<T>()) {
       if constexpr (std::is_floating_point_v<T>)
         b.bytes += static_cast<char>(std::lround(255 * (v >= 0 ? std::min<T>(v, 1) : 0)));
@@ -138,19 +139,19 @@ std::string png_of(const bitmap& b) {
 std::string encoded(const graph_def& g) {
   // Fields of GraphDef and NodeDef.
   constexpr protozero::pbf_tag_type node = 1, name = 1, op = 2, input = 3, device = 4;
-  const auto name_of = [](const node_def& n) { return as_utf8(n.name.str()); };
+  const auto name_of = [](const ext::node_def& n) { return ext::as_utf8(n.name.str()); };
   std::string bytes;
   pbf_writer all(bytes);
-  for (const node_def& n : g.nodes) {
+  for (const ext::node_def& n : g.nodes) {
     pbf_writer one(all, node);
     one.add_string(name, name_of(n));
     one.add_string(op, n.op->name.data(), n.op->name.size());
-    for (const edge_def& e : n.inputs) {
+    for (const ext::edge_def& e : n.inputs) {
       const std::string from = name_of(g.nodes[e.node]);
-      one.add_string(input, e.port == 0 ? from : str(from, ":", e.port));
+      one.add_string(input, e.port == 0 ? from : ext::str(from, ":", e.port));
     }
-    for (const auto c : n.controls) one.add_string(input, str("^", name_of(g.nodes[c])));
-    if (n.device) one.add_string(device, as_utf8(to_string(*n.device)));
+    for (const auto c : n.controls) one.add_string(input, ext::str("^", name_of(g.nodes[c])));
+    if (n.device) one.add_string(device, ext::as_utf8(to_string(*n.device)));
   }
   return bytes;
 }
@@ -159,9 +160,9 @@ std::string encoded(const graph_def& g) {
 
 // TensorBoard would lose the value and the rest of the file.
 void detail::check_summary_tag(std::string_view tag) {
-  if (!is_utf8(tag))
-    fail(errc::invalid_argument, "[summary] \"", printable(tag),
-         "\" is not a valid tag: it is not UTF-8");
+  if (!ext::is_utf8(tag))
+    ext::fail(errc::invalid_argument, "[summary] \"", ext::printable(tag),
+              "\" is not a valid tag: it is not UTF-8");
 }
 
 class summary_writer::state {
@@ -212,16 +213,17 @@ class summary_writer::state {
   static std::string new_file(const std::string& folder) {
     std::error_code e;
     std::filesystem::create_directories(folder, e);
-    if (e) fail(errc::unavailable, "[summary_writer] cannot create ", folder, ": ", e.message());
+    if (e)
+      ext::fail(errc::unavailable, "[summary_writer] cannot create ", folder, ": ", e.message());
     static std::atomic<int> count{0};
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     for (;;) {
       const std::string file =
-          str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
-              ".", getpid(), ".", count++);
+          ext::str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".",
+                   host, ".", getpid(), ".", count++);
       // Another machine may have this name, and a process of this number.
-      const file_descriptor made(
+      const ext::file_descriptor made(
           ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
       if (made || errno != EEXIST) return file;
     }
@@ -279,7 +281,7 @@ void summary_writer::text(std::string_view tag, std::string_view markdown, std::
         pbf_writer extent(shape, 2);
         extent.add_int64(1, 1);
       }
-      t.add_bytes(8, as_utf8(markdown));
+      t.add_bytes(8, ext::as_utf8(markdown));
     }
     // SummaryMetadata: the plugin that shows it.
     pbf_writer metadata(v, state::metadata_field);

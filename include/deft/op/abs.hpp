@@ -19,9 +19,9 @@ struct abs : elementwise<1> {
 
 namespace deft {
 /// Absolute value of each element. The smallest integer stays what it is; the gradient at 0 is 0.
-template <expression X>
-auto abs(const X& x, source_place w = here()) {
-  return make<op::abs>(w, x);
+template <ext::expression X>
+auto abs(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::abs>(w, x);
 }
 }  // namespace deft
 

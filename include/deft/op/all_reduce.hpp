@@ -84,35 +84,39 @@ auto all_reduce_list(const std::vector<X>& list, source_place w) {
 /// used.
 /// Different dtypes or shapes, or bool, are a compile error where the types show it, and throw
 /// invalid_argument otherwise.
-template <expression X, expression... Rest, class K = kernels_for<X>>
+template <ext::expression X, ext::expression... Rest, class K = ext::kernels_for<X>>
 auto all_reduce(const X& x, const Rest&... rest) {
   return detail::all_reduce<K, false>(x, rest...);
 }
 /// The same for a list of tensors or `any_tensor`s, as a std::vector. Throws invalid_argument if it
 /// is empty.
-template <expression X, class K = kernels_for<X>>
-auto all_reduce(const std::vector<X>& list, source_place w = here()) {
+/// @{
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto all_reduce(const std::vector<X>& list, ext::source_place w = ext::here()) {
   return detail::all_reduce_list<K, false>(list, w);
 }
 inline std::vector<any_tensor> all_reduce(std::span<const any_tensor> list,
-                                          source_place w = here()) {
+                                          ext::source_place w = ext::here()) {
   return detail::add_all_reduce(false, list, w);
 }
+/// @}
 
 /// The mean of float or double tensors, otherwise as `all_reduce`.
-template <expression X, expression... Rest, class K = kernels_for<X>>
+template <ext::expression X, ext::expression... Rest, class K = ext::kernels_for<X>>
 auto all_reduce_mean(const X& x, const Rest&... rest) {
   return detail::all_reduce<K, true>(x, rest...);
 }
-/// The same for a list.
-template <expression X, class K = kernels_for<X>>
-auto all_reduce_mean(const std::vector<X>& list, source_place w = here()) {
+/// The same for a list of them, as a std::vector. Throws invalid_argument if it is empty.
+/// @{
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto all_reduce_mean(const std::vector<X>& list, ext::source_place w = ext::here()) {
   return detail::all_reduce_list<K, true>(list, w);
 }
 inline std::vector<any_tensor> all_reduce_mean(std::span<const any_tensor> list,
-                                               source_place w = here()) {
+                                               ext::source_place w = ext::here()) {
   return detail::add_all_reduce(true, list, w);
 }
+/// @}
 
 }  // namespace deft
 

@@ -5,26 +5,27 @@
 
 namespace deft {
 
-tensor_type op::all_reduce::infer(std::span<const tensor_type> in) const {
-  tensor_type all = in[0];
+ext::tensor_type op::all_reduce::infer(std::span<const ext::tensor_type> in) const {
+  ext::tensor_type all = in[0];
   for (const auto& t : in.subspan(1))
     if (t.type != all.type || !unify(all.shape, t.shape, all.shape))
-      fail(errc::invalid_argument, "[all_reduce] expects tensors of one dtype and shape, and got ",
-           join(in.subspan(1), " ", [](const tensor_type& i) { return to_string(i); }));
-  if (mean ? !is_floating(all.type) : !is_numeric(all.type))
-    fail(errc::invalid_argument, "[all_reduce] expects ", mean ? "a floating dtype" : "numbers",
-         ", and got ", all.type);
+      ext::fail(
+          errc::invalid_argument, "[all_reduce] expects tensors of one dtype and shape, and got ",
+          ext::join(in.subspan(1), " ", [](const ext::tensor_type& i) { return to_string(i); }));
+  if (mean ? !ext::is_floating(all.type) : !ext::is_numeric(all.type))
+    ext::fail(errc::invalid_argument, "[all_reduce] expects ",
+              mean ? "a floating dtype" : "numbers", ", and got ", all.type);
   return all;
 }
 
 std::vector<any_tensor> detail::add_all_reduce(bool mean, std::span<const any_tensor> parts,
-                                               source_place w) {
+                                               ext::source_place w) {
   if (parts.empty())
     throw error(errc::invalid_argument, "[all_reduce] expects one tensor at least, and got none",
                 {}, w);
   // It is where its first input is, whatever the scopes say.
-  const scope anywhere(device(nullptr));
-  std::vector<output> in(1);
+  const ext::scope anywhere(device(nullptr));
+  std::vector<ext::output> in(1);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].valid()) refuse_empty_operand("all_reduce", i + 1, w);
     in.push_back(parts[i].handle());

@@ -67,8 +67,9 @@ struct arange_type<void, A...> {
                          std::int64_t>;
   using type = typename first<typename arange_value<A>::type..., numbers>::type;
 };
-any_tensor arange_any(const any_argument& begin, const any_argument& end, const any_argument& step,
-                      source_place w);
+/// `wanted`: the dtype, or none for that of the tensors.
+any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argument& end,
+                      const any_argument& step, source_place w);
 template <class A>
 inline constexpr bool is_any_tensor = expression<A> && !typed_expression<A>;
 template <class T, class A>
@@ -90,15 +91,19 @@ inline constexpr bool is_operand_of = [] {
   if constexpr (typed_expression<A>)
     return std::is_same_v<value_type_of<A>, T>;
   else
-    return true;
+    return !(scalar<A> && std::is_floating_point_v<A> && std::is_integral_v<T>);
 }();
+template <class T>
+inline constexpr dtype dtype_or_none = dtype_of<T>;
+template <>
+inline constexpr dtype dtype_or_none<void> = dtype::none;
 
 }  // namespace detail
 
 /// The numbers 0, 1, … up to the extent: `arange(shape<5>)`, `arange<float>(shape<5>)`.
-template <element T = std::int64_t, std::int64_t N>
-auto arange(shape_t<N>, source_place w = here()) {
-  if constexpr (!is_numeric(dtype_of<T>) || N == dyn) {
+template <ext::element T = std::int64_t, std::int64_t N>
+auto arange(shape_t<N>, ext::source_place w = ext::here()) {
+  if constexpr (!ext::is_numeric(dtype_of<T>) || N == dyn) {
     static_assert(detail::takes<op::arange, T, shape_t<N>>,
                   "[arange] expects a dtype of numbers, and a shape without dyn: use arange(n)");
     return detail::refused();
@@ -108,12 +113,12 @@ auto arange(shape_t<N>, source_place w = here()) {
 /// The numbers 0, 1, … up to before n, a number or an int32 or int64 scalar: `arange(size_of(x))`,
 /// `arange<float>(n)`. Throws invalid_argument, in the run for what only that knows, if n is
 /// negative.
-template <element T = std::int64_t, operand N>
-auto arange(const N& n, source_place w = here()) {
-  if constexpr (!is_numeric(dtype_of<T>)) {
+template <ext::element T = std::int64_t, ext::operand N>
+auto arange(const N& n, ext::source_place w = ext::here()) {
+  if constexpr (!ext::is_numeric(dtype_of<T>)) {
     static_assert(detail::takes<op::arange, T>, "[arange] expects a dtype of numbers");
     return detail::refused();
-  } else if constexpr (scalar<N> && !std::is_integral_v<N>) {
+  } else if constexpr (ext::scalar<N> && !std::is_integral_v<N>) {
     static_assert(
         detail::takes<op::arange, N>,
         "[arange] expects a number of elements, and got a floating number: arange(0, end, "
@@ -125,13 +130,14 @@ auto arange(const N& n, source_place w = here()) {
 }
 /// The numbers begin, begin + step, … up to before end, as in NumPy: each is begin + i * step. They
 /// are numbers, or scalar tensors of one dtype, which is the result's; that of numbers alone is
-/// int64, float or double. Throws invalid_argument for a step of 0.
-template <class T = void, operand B, operand E, operand S = std::int64_t>
-auto arange(const B& begin, const E& end, const S& step = 1, source_place w = here()) {
+/// int64, float or double. Throws invalid_argument for a step of 0, in the run if
+/// only that knows it.
+template <class T = void, ext::operand B, ext::operand E, ext::operand S = std::int64_t>
+auto arange(const B& begin, const E& end, const S& step = 1, ext::source_place w = ext::here()) {
   using V = typename detail::arange_type<T, B, E, S>::type;
   if constexpr (detail::is_any_tensor<B> || detail::is_any_tensor<E> || detail::is_any_tensor<S>) {
-    return detail::arange_any(detail::any_argument_of(begin), detail::any_argument_of(end),
-                              detail::any_argument_of(step), w);
+    return detail::arange_any(detail::dtype_or_none<T>, detail::any_argument_of(begin),
+                              detail::any_argument_of(end), detail::any_argument_of(step), w);
   } else if constexpr (!(detail::is_scalar_operand<B> && detail::is_scalar_operand<E> &&
                          detail::is_scalar_operand<S>)) {
     static_assert(detail::takes<op::arange, detail::got<B>, detail::got<E>, detail::got<S>>,
@@ -142,7 +148,7 @@ auto arange(const B& begin, const E& end, const S& step = 1, source_place w = he
     static_assert(detail::takes<op::arange, detail::got<B>, detail::got<E>, detail::got<S>>,
                   "[arange] expects scalars of one dtype, and got several: use cast");
     return detail::refused();
-  } else if constexpr (scalar<B> && scalar<E> && scalar<S>) {
+  } else if constexpr (ext::scalar<B> && ext::scalar<E> && ext::scalar<S>) {
     using C = detail::arange_number<V>;
     const std::int64_t n =
         detail::steps_between(static_cast<C>(begin), static_cast<C>(end), static_cast<C>(step));

@@ -7,20 +7,25 @@
 #include <deft/op/arange.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/div.hpp>
+#include <deft/op/equal.hpp>
 #include <deft/op/floor.hpp>
+#include <deft/op/logical_and.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/neg.hpp>
+#include <deft/op/not_equal.hpp>
 #include <deft/op/sign.hpp>
 #include <deft/op/sub.hpp>
+#include <deft/op/where.hpp>
 
 namespace deft {
 
-tensor_type op::arange::infer(std::span<const tensor_type> in) const {
-  if (!is_numeric(type)) fail(errc::invalid_argument, "[arange] is not defined for ", type);
+ext::tensor_type op::arange::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_numeric(type))
+    ext::fail(errc::invalid_argument, "[arange] is not defined for ", type);
   const dims out = shape_by(name, shape, in);
   if (out.rank() != 1)
-    fail(errc::invalid_argument, "[arange] expects a shape of one axis, and got ", out);
+    ext::fail(errc::invalid_argument, "[arange] expects a shape of one axis, and got ", out);
   return {out, type};
 }
 
@@ -44,10 +49,11 @@ std::int64_t steps_between(std::int64_t begin, std::int64_t end, std::int64_t st
 }
 
 std::int64_t steps_between(double begin, double end, double step) {
+  if (step == 0) fail(errc::invalid_argument, "[arange] the step is 0");
   const double n = std::ceil((end - begin) / step);
-  if (step == 0 || n != n)
-    fail(errc::invalid_argument, "[arange] from ", begin, " to ", end, " by ", step,
-         " there is no number of steps");
+  if (n != n)
+    fail(errc::invalid_argument, "[arange] expects numbers that steps of ", step, " lead from ",
+         begin, " to ", end);
   return static_cast<std::int64_t>(std::clamp(n, 0., static_cast<double>(max_elements) + 1));
 }
 
@@ -56,19 +62,21 @@ any_tensor steps_between(const any_tensor& begin, const any_tensor& end, const a
   if (is_floating(begin.type())) {
     const any_tensor b = cast(begin, dtype::float64, w), e = cast(end, dtype::float64, w),
                      s = cast(step, dtype::float64, w);
-    return maximum(cast(-floor(-((e - b) / s)), dtype::int64, w), 0);
+    // A step of 0, or a NaN, is no number of steps, which the shape rule refuses.
+    const any_tensor n = (e - b) / s;
+    return where(s != 0 && n == n, maximum(cast(-floor(-n), dtype::int64, w), 0), -1);
   }
   const any_tensor b = cast(begin, dtype::int64, w), e = cast(end, dtype::int64, w),
                    s = cast(step, dtype::int64, w);
-  return maximum((e - b + s - sign(s)) / s, 0);
+  return where(s == 0, -1, maximum((e - b + s - sign(s)) / where(s == 0, 1, s), 0));
 }
 
-any_tensor arange_any(const any_argument& begin, const any_argument& end, const any_argument& step,
-                      source_place w) {
+any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argument& end,
+                      const any_argument& step, source_place w) {
   const any_argument* const all[] = {&begin, &end, &step};
   const auto first =
       std::ranges::find_if(all, [](const any_argument* a) { return !a->is_literal; });
-  const dtype type = any_tensor((*first)->tensor).type();
+  const dtype type = wanted != dtype::none ? wanted : any_tensor((*first)->tensor).type();
   any_tensor x[3];
   for (int i = 0; i < 3; ++i) {
     x[i] = all[i]->is_literal ? literal_like(all[i]->number, type, w) : any_tensor(all[i]->tensor);

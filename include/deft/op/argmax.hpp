@@ -30,10 +30,10 @@ any_tensor add_argmax(const any_tensor& x, const dims& given, source_place w);
 /// The index of the largest element along one axis, as int64: `argmax(logits, axis<1>)` of (n,10)
 /// is (n). Of equal elements the first counts; NaN counts as larger than any number. Throws
 /// invalid_argument if the axis has no elements.
-template <expression X, int A, class K = kernels_for<X>>
-auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, int A, class K = ext::kernels_for<X>>
+auto argmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
       static_assert(detail::takes<op::argmax, detail::got<X>>,
                     "[argmax] expects a tensor of numbers, and got bool: use cast<float>(x)");
@@ -44,30 +44,32 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
       return detail::refused();
     } else
       return detail::apply_typed<std::int64_t, detail::shape_without_axis<S, A>, K>(
-          op::argmax{normalize_axis(A, S::value.n)}, w, x);
+          op::argmax{ext::normalize_axis(A, S::value.n)}, w, x);
   } else
     return detail::add_argmax(x, a.value, w);
 }
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
-template <expression X, class K = kernels_for<X>>
-any_tensor argmax(const X& x, const axes& a, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor argmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);
 }
 /// The index of the largest of all elements, counted row by row, as an int64 scalar.
-template <expression X, class K = kernels_for<X>>
-auto argmax(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return argmax(reshape(x, shape<extents_of<X>.elements()>, w), axis<0>, w);
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto argmax(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return argmax(reshape(x, shape<ext::extents_of<X>.elements()>, w), axis<0>, w);
   else
     return argmax(reshape(x, dims{dyn}, w), axis<0>, w);
 }
-template <expression X, std::integral A>
+/// @cond refused
+template <ext::expression X, std::integral A>
 auto argmax(const X&, A) {
   static_assert(detail::takes<op::argmax, detail::got<X>, A>,
                 "[argmax] expects an axis, and got a number: argmax(x, axis<1>), or argmax(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft

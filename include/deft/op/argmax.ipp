@@ -5,15 +5,16 @@
 
 namespace deft {
 
-tensor_type op::argmax::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::argmax::infer(std::span<const ext::tensor_type> in) const {
   const dims& x = in[0].shape;
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[argmax] is not defined for ", in[0].type);
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[argmax] is not defined for ", in[0].type);
   if (axis < 0 || axis >= x.rank())
-    fail(errc::invalid_argument, "[argmax] expects an axis of a tensor of rank ", x.rank(),
-         ", and got ", axis);
+    ext::fail(errc::invalid_argument, "[argmax] expects an axis of a tensor of rank ", x.rank(),
+              ", and got ", axis);
   if (x[static_cast<int>(axis)] == 0)
-    fail(errc::invalid_argument, "[argmax] is undefined for zero elements: axis ", axis, " of ", x);
+    ext::fail(errc::invalid_argument, "[argmax] is undefined for zero elements: axis ", axis,
+              " of ", x);
   return {without_axis(x, axis), dtype::int64};
 }
 

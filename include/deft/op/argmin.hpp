@@ -23,10 +23,10 @@ any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w);
 /// The index of the smallest element along one axis, as int64; the opposite of argmax. Of equal
 /// elements the first counts; NaN counts as smaller than any number. Throws invalid_argument if the
 /// axis has no elements.
-template <expression X, int A, class K = kernels_for<X>>
-auto argmin(const X& x, axis_t<A> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, int A, class K = ext::kernels_for<X>>
+auto argmin(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
       static_assert(detail::takes<op::argmin, detail::got<X>>,
                     "[argmin] expects a tensor of numbers, and got bool: use cast<float>(x)");
@@ -37,30 +37,32 @@ auto argmin(const X& x, axis_t<A> a, source_place w = here()) {
       return detail::refused();
     } else
       return detail::apply_typed<std::int64_t, detail::shape_without_axis<S, A>, K>(
-          op::argmin{normalize_axis(A, S::value.n)}, w, x);
+          op::argmin{ext::normalize_axis(A, S::value.n)}, w, x);
   } else
     return detail::add_argmin(x, a.value, w);
 }
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
-template <expression X, class K = kernels_for<X>>
-any_tensor argmin(const X& x, const axes& a, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor argmin(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_argmin(any_tensor(x), a.value, w);
 }
 /// The index of the smallest of all elements, counted row by row, as an int64 scalar.
-template <expression X, class K = kernels_for<X>>
-auto argmin(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return argmin(reshape(x, shape<extents_of<X>.elements()>, w), axis<0>, w);
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto argmin(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return argmin(reshape(x, shape<ext::extents_of<X>.elements()>, w), axis<0>, w);
   else
     return argmin(reshape(x, dims{dyn}, w), axis<0>, w);
 }
-template <expression X, std::integral A>
+/// @cond refused
+template <ext::expression X, std::integral A>
 auto argmin(const X&, A) {
   static_assert(detail::takes<op::argmin, detail::got<X>, A>,
                 "[argmin] expects an axis, and got a number: argmin(x, axis<1>), or argmin(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft

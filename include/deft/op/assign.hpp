@@ -83,7 +83,7 @@ struct assign_sub : variable_state {
 
 }  // namespace deft::op
 
-namespace deft {
+namespace deft::ext {
 
 /// What a variable may be updated with: an expression, a C++ scalar, or a host array, which becomes
 /// a constant of the graph. The array of a vector variable may be anything contiguous.
@@ -100,7 +100,9 @@ class assigned : public operation {
   Tensor value() const { return Tensor(output{handle(), 0}); }
 };
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 /// Adds an update of the variable whose node's output `variable` is, on its device. `like`: of one
 /// that keeps the variable's extents, which are always those of that variable.
 output update(const op_def& def, const output& variable, const output& value, source_place w,
@@ -162,6 +164,6 @@ output update_value(const X& x, const output& variable, source_place w) {
   else
     return any_update_value<K>(x, variable, w);
 }
-}  // namespace detail
+}  // namespace deft::detail
 
-}  // namespace deft
+namespace deft::ext {}  // namespace deft::ext

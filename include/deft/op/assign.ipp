@@ -6,20 +6,22 @@
 
 namespace deft {
 
-tensor_type op::variable_state::checked(std::string_view op) const {
-  if (variable_name.empty()) fail(errc::invalid_argument, "[", op, "] a variable without a name");
+ext::tensor_type op::variable_state::checked(std::string_view op) const {
+  if (variable_name.empty())
+    ext::fail(errc::invalid_argument, "[", op, "] a variable without a name");
   expect_extents(op, shape, true);
   return {shape, type};
 }
 
-tensor_type op::variable_state::checked_update(std::string_view op, const tensor_type& value,
-                                               bool arithmetic) const {
-  tensor_type t = checked(op);
-  if (arithmetic && !is_numeric(type))
-    fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
+ext::tensor_type op::variable_state::checked_update(std::string_view op,
+                                                    const ext::tensor_type& value,
+                                                    bool arithmetic) const {
+  ext::tensor_type t = checked(op);
+  if (arithmetic && !ext::is_numeric(type))
+    ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
   if (value.type != type || !unify(shape, value.shape, t.shape))
-    fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"", variable_name,
-         "\", which is ", tensor_type{shape, type});
+    ext::fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"",
+              variable_name, "\", which is ", ext::tensor_type{shape, type});
   return t;
 }
 

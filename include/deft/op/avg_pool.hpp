@@ -31,27 +31,30 @@ namespace deft {
 /// The mean of each window of images x (batch, height, width, channels), float or double, channel
 /// by channel. Arguments as for `max_pool`; the mean is that of the elements within the image,
 /// without the padding.
-template <expression X, int Height, int Width, padding_mode P = padding_mode::valid,
-          class K = kernels_for<X>>
-auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {}, source_place w = here()) {
+template <ext::expression X, int Height, int Width, padding_mode P = padding_mode::valid,
+          class K = ext::kernels_for<X>>
+auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
+              ext::source_place w = ext::here()) {
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Height, Width>,
                       P == padding_mode::same>(x, w);
 }
-template <expression X, int Height, int Width, int Down, int Right,
-          padding_mode P = padding_mode::valid, class K = kernels_for<X>>
+/// The same with a stride of its own, down and to the right: `avg_pool(x, window<3>, stride<2>)`.
+template <ext::expression X, int Height, int Width, int Down, int Right,
+          padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto avg_pool(const X& x, window_t<Height, Width>, stride_t<Down, Right>, padding_t<P> = {},
-              source_place w = here()) {
+              ext::source_place w = ext::here()) {
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Down, Right>,
                       P == padding_mode::same>(x, w);
 }
 /// The same with window, stride and padding known only at run time:
 /// `avg_pool(x, {.window = {3, 3}, .stride = {2, 2}, .padding = padding::same})`.
-template <expression X, class K = kernels_for<X>>
-any_tensor avg_pool(const X& x, const pool_options& options, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor avg_pool(const X& x, const pool_options& options, ext::source_place w = ext::here()) {
   return detail::apply<K>(detail::pooling_of<op::avg_pool>(options), w, x);
 }
 
-template <expression X, class Given, class... More>
+/// @cond refused
+template <ext::expression X, class Given, class... More>
 requires detail::number_or_text<Given>
 auto avg_pool(const X&, const Given&, const More&...) {
   static_assert(
@@ -59,6 +62,7 @@ auto avg_pool(const X&, const Given&, const More&...) {
       "[avg_pool] expects a window as in avg_pool(x, window<2>), and got a number or text");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

@@ -5,10 +5,10 @@
 
 namespace deft {
 
-tensor_type op::avg_pool::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::avg_pool::infer(std::span<const ext::tensor_type> in) const {
   return checked(name, in[0]);
 }
-tensor_type op::avg_pool_gradient::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::avg_pool_gradient::infer(std::span<const ext::tensor_type> in) const {
   expect(name, in[1], in[0]);
   return in[1];
 }

@@ -60,20 +60,20 @@ inline constexpr bool may_broadcast_to = [] {
 
 /// x broadcast to the shape `to`, where `dyn` keeps x's extent.
 /// Throws invalid_argument if an extent of x is neither 1 nor that of `to`.
-any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w = here());
+any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_place w = ext::here());
 
 /// The same with a shape known at compile time: `broadcast_to(x, shape<100, 10>)`.
-template <expression X, std::int64_t... E, class K = kernels_for<X>>
-auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
+auto broadcast_to(const X& x, shape_t<E...> to, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     using To = shape_t<E...>;
     if constexpr (!detail::can_broadcast_to<From, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, To>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::broadcast_to_shape<From, To>, K>(
+      return detail::apply_typed<ext::value_type_of<X>, detail::broadcast_to_shape<From, To>, K>(
           op::broadcast_to{to.value}, w, x);
   } else
     return broadcast_to(x, to.value, w);
@@ -86,16 +86,16 @@ any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_pl
 
 /// x broadcast to the shape of `like`.
 /// Throws invalid_argument if an extent of x is neither 1 nor that of `like`.
-template <expression X, expression Like, class K = kernels_for<X>>
-auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<Like>) {
-    using To = shape_type_of<Like>;
-    if constexpr (!detail::may_broadcast_to<shape_type_of<X>, To>) {
+template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
+auto broadcast_to(const X& x, const Like& like, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>) {
+    using To = ext::shape_type_of<Like>;
+    if constexpr (!detail::may_broadcast_to<ext::shape_type_of<X>, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, detail::got<Like>>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, To>(
+      return ext::tensor_of<ext::value_type_of<X>, To>(
           detail::broadcast_like(any_tensor(x), any_tensor(like), w).handle());
   } else
     return detail::broadcast_like(any_tensor(x), any_tensor(like), w);

@@ -6,25 +6,25 @@
 
 namespace deft {
 
-tensor_type op::broadcast_to::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::broadcast_to::infer(std::span<const ext::tensor_type> in) const {
   const dims& x = in[0].shape;
   if (in.size() == 2) {
     const dims like = shape_by(name, to, in.subspan(1));
     dims out;
-    if (!broadcast(x, like, out) || !may_equal(out, like))
-      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", like);
+    if (!ext::broadcast(x, like, out) || !ext::may_equal(out, like))
+      ext::fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", like);
     return {like, in[0].type};
   }
   expect_extents(name, to, true);
   dims out;
   if (!shape(x, out))
-    fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", to);
+    ext::fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", to);
   return {out, in[0].type};
 }
 
-any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w) {
+any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_place w) {
   if (to.is_static() && x.shape() == to) return x;
-  const output in[] = {x.handle()};
+  const ext::output in[] = {x.handle()};
   return detail::apply_any(op::broadcast_to{to}, in, w);
 }
 

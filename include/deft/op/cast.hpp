@@ -40,25 +40,27 @@ namespace deft {
 /// Each element converted to T: `cast<float>(n)`, of the same shape. Floating point to integer
 /// truncates, saturates and takes NaN to 0; integers wrap; bool is whether a value is not zero.
 /// Gradients pass only between float and double.
-template <element T, expression X>
-auto cast(const X& x, source_place w = here()) {
-  if constexpr (!typed_expression<X>)
+template <ext::element T, ext::expression X>
+auto cast(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (!ext::typed_expression<X>)
     return cast(any_tensor(x), dtype_of<T>, w);
   else
-    return make<op::cast_to<T>>(w, x);
+    return ext::make<op::cast_to<T>>(w, x);
 }
-template <class T, expression X>
-requires(!element<T>) auto cast(const X&) {
+/// @cond refused
+template <class T, ext::expression X>
+requires(!ext::element<T>) auto cast(const X&) {
   static_assert(detail::is_element_type<T>,
                 "[cast] element types are float, double, std::int32_t, std::int64_t, std::uint8_t "
                 "and bool; for long long use std::int64_t, for other integers std::int32_t");
   return detail::refused();
 }
+/// @endcond
 /// The same with a dtype known only at run time.
-inline any_tensor cast(const any_tensor& x, dtype to, source_place w = here()) {
+inline any_tensor cast(const any_tensor& x, dtype to, ext::source_place w = ext::here()) {
   if (x.type() == to) return x;
-  const output in[] = {x.handle()};
-  return detail::add_node(record_of<op::cast>, encode(op::cast{to}), in, w);
+  const ext::output in[] = {x.handle()};
+  return detail::add_node(ext::record_of<op::cast>, ext::encode(op::cast{to}), in, w);
 }
 }  // namespace deft
 

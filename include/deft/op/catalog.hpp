@@ -117,6 +117,7 @@ struct op_list {
   static constexpr bool has = std::is_base_of_v<std::type_identity<O>, all>;
 };
 
+/// The library's own operations. Their wire names, gradients and kernels are found by this list.
 using catalog = op_list<
     // elementwise
     add, sub, mul, div, mod, neg, equal, not_equal, less, less_equal, greater, greater_equal,
@@ -136,8 +137,9 @@ using catalog = op_list<
     read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
     is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
     save_tensors, snapshot_variables, restore_tensors, pause_rounds, resume_rounds, restart_rounds,
-    current_round, arrive_at_round, await_replicas, end_round, fail_round, join_rounds,
-    leave_rounds, describe_round, accumulate_gradient, take_gradients,
+    rounds_generation, await_whole_rounds, current_round, arrive_at_round, await_replicas,
+    end_round, fail_round, join_rounds, leave_rounds, describe_round, accumulate_gradient,
+    take_gradients,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
     feed, send, recv, copy>;

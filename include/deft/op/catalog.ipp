@@ -5,7 +5,7 @@
 #include <deft/expr/gradient.hpp>
 #include <deft/op/catalog.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 std::span<const op_def* const> catalog_ops() {
   static constexpr auto records = []<class... Op>(op::op_list<Op...>) {
@@ -19,4 +19,4 @@ std::span<const op_def* const> catalog_ops() {
   return records;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

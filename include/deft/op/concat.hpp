@@ -85,44 +85,48 @@ any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_p
 /// The tensors joined along an axis: `concat(axis<0>, a, b)` of (2,3) and (4,3) is (6,3). Dtypes
 /// and all other extents must agree; if they do not, it is a compile error where the types show it,
 /// and throws invalid_argument otherwise.
-template <int Axis, expression X, expression... Rest, class K = kernels_for<X>>
+template <int Axis, ext::expression X, ext::expression... Rest, class K = ext::kernels_for<X>>
 auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
-  const output parts[] = {detail::any_lower<K>(x, {}), detail::any_lower<K>(rest, {})...};
-  if constexpr (typed_expression<X> && (typed_expression<Rest> && ...)) {
+  const ext::output parts[] = {detail::any_lower<K>(x, {}), detail::any_lower<K>(rest, {})...};
+  if constexpr (ext::typed_expression<X> && (ext::typed_expression<Rest> && ...)) {
     if constexpr (!detail::one_value_type<X, Rest...>) {
       static_assert(detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
                     "[concat] expects operands of one dtype, and got several: use cast<T>(x)");
       return detail::refused();
-    } else if constexpr (!detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>) {
+    } else if constexpr (!detail::can_concat<Axis, ext::shape_type_of<X>,
+                                             ext::shape_type_of<Rest>...>) {
       static_assert(detail::takes<op::concat, axis_t<Axis>, detail::got<X>, detail::got<Rest>...>,
                     "[concat] expects an axis in range, and extents that agree on the other axes");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>,
-                       detail::concatenated<Axis, shape_type_of<X>, shape_type_of<Rest>...>>(
+      return ext::tensor_of<
+          ext::value_type_of<X>,
+          detail::concatenated<Axis, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
           detail::add_concat(Axis, parts, {}).handle());
   } else
     return detail::add_concat(Axis, parts, {});
 }
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or other extents differ.
-any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
+any_tensor concat(const axes& axis, std::span<const any_tensor> parts,
+                  ext::source_place w = ext::here());
 /// The same of tensors of one type, at least one: their extent along the axis becomes dyn, and an
 /// any_tensor if they are such.
-template <int Axis, expression X>
-auto concat(axis_t<Axis>, const std::vector<X>& parts, source_place w = here()) {
+template <int Axis, ext::expression X>
+auto concat(axis_t<Axis>, const std::vector<X>& parts, ext::source_place w = ext::here()) {
   const std::vector<any_tensor> all(parts.begin(), parts.end());
-  if constexpr (!typed_expression<X>) {
+  if constexpr (!ext::typed_expression<X>) {
     return concat(axes{Axis}, all, w);
-  } else if constexpr (normalize_axis(Axis, extents_of<X>.n) < 0) {
+  } else if constexpr (ext::normalize_axis(Axis, ext::extents_of<X>.n) < 0) {
     static_assert(detail::takes<op::concat, axis_t<Axis>, detail::got<X>>,
                   "[concat] expects an axis in range, and extents that agree on the other axes");
     return detail::refused();
   } else
-    return tensor_of<value_type_of<X>, detail::dyn_along<Axis, shape_type_of<X>>>(
+    return ext::tensor_of<ext::value_type_of<X>, detail::dyn_along<Axis, ext::shape_type_of<X>>>(
         concat(axes{Axis}, all, w).handle(), w);
 }
-template <expression X, class... Rest>
+/// @cond refused
+template <ext::expression X, class... Rest>
 detail::refused concat(const X&, const Rest&...) {
   static_assert(
       detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
@@ -130,7 +134,7 @@ detail::refused concat(const X&, const Rest&...) {
       "of a vector of tensors");
   return {};
 }
-template <expression X, int Axis>
+template <ext::expression X, int Axis>
 detail::refused concat(std::initializer_list<X>, axis_t<Axis>) {
   static_assert(
       detail::takes<op::concat, detail::got<X>, axis_t<Axis>>,
@@ -138,6 +142,7 @@ detail::refused concat(std::initializer_list<X>, axis_t<Axis>) {
       "of a vector of tensors");
   return {};
 }
+/// @endcond
 
 }  // namespace deft
 

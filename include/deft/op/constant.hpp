@@ -60,33 +60,33 @@ inline any_array owned(any_array a) { return a.storage().unique() ? std::move(a)
 
 /// A scalar: `constant(0.5f)` is float, `constant(1)` int32.
 template <class T>
-requires scalar<T>
-auto constant(const T& value, source_place w = here()) {
+requires ext::scalar<T>
+auto constant(const T& value, ext::source_place w = ext::here()) {
   return detail::constant_from<shape_t<>>(&value, w);
 }
 /// A vector: `constant({1.f, 2.f, 3.f})`.
 template <class T, std::size_t N>
-requires scalar<T>
-auto constant(const T (&values)[N], source_place w = here()) {
+requires ext::scalar<T>
+auto constant(const T (&values)[N], ext::source_place w = ext::here()) {
   return detail::constant_from<shape_t<std::int64_t{N}>>(values, w);
 }
 /// A matrix, row by row: `constant({{1.f, 2.f}, {3.f, 4.f}})`.
 template <class T, std::size_t N, std::size_t M>
-requires scalar<T>
-auto constant(const T (&values)[N][M], source_place w = here()) {
+requires ext::scalar<T>
+auto constant(const T (&values)[N][M], ext::source_place w = ext::here()) {
   return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}>>(values[0], w);
 }
 /// Three levels of braces. For more, `constant(ndarray<…>{…})`.
 template <class T, std::size_t N, std::size_t M, std::size_t L>
-requires scalar<T>
-auto constant(const T (&values)[N][M][L], source_place w = here()) {
+requires ext::scalar<T>
+auto constant(const T (&values)[N][M][L], ext::source_place w = ext::here()) {
   return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}, std::int64_t{L}>>(
       values[0][0], w);
 }
 /// The elements of a vector, array or span.
 template <class V>
-requires(detail::list_of_numbers<V> && !std::is_array_v<V>) auto constant(const V& values,
-                                                                          source_place w = here()) {
+requires(detail::list_of_numbers<V> &&
+         !std::is_array_v<V>) auto constant(const V& values, ext::source_place w = ext::here()) {
   using T = std::remove_cvref_t<decltype(*std::begin(values))>;
   using U = std::conditional_t<detail::is_bool_vector<V>, bool, detail::list_element<T>>;
   if constexpr (!detail::is_bool_vector<V> && !detail::can_be_element<T>) {
@@ -102,12 +102,12 @@ requires(detail::list_of_numbers<V> && !std::is_array_v<V>) auto constant(const 
   }
 }
 /// The elements of an array; moving the array in avoids a copy.
-template <element T, std::int64_t... E>
-tensor<T, E...> constant(ndarray<T, E...> values, source_place w = here()) {
+template <ext::element T, std::int64_t... E>
+tensor<T, E...> constant(ndarray<T, E...> values, ext::source_place w = ext::here()) {
   return tensor<T, E...>(
       detail::add_constant(detail::owned(std::move(values).array()), w).handle());
 }
 /// The same with a dtype and shape known only at run time.
-any_tensor constant(any_array values, source_place w = here());
+any_tensor constant(any_array values, ext::source_place w = ext::here());
 
 }  // namespace deft

@@ -5,15 +5,15 @@
 
 namespace deft {
 
-tensor_type op::constant::infer(std::span<const tensor_type>) const {
+ext::tensor_type op::constant::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, value.shape(), false);
   if (value.storage().capacity() < value.bytes())
-    fail(errc::invalid_argument, "[constant] ", value.type(), value.shape(), " needs ",
-         value.bytes(), " bytes, and has ", value.storage().capacity());
+    ext::fail(errc::invalid_argument, "[constant] ", value.type(), value.shape(), " needs ",
+              value.bytes(), " bytes, and has ", value.storage().capacity());
   return {value.shape(), value.type()};
 }
 
-any_tensor constant(any_array values, source_place w) {
+any_tensor constant(any_array values, ext::source_place w) {
   return detail::add_constant(detail::owned(std::move(values)), w);
 }
 

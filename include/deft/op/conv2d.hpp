@@ -63,8 +63,8 @@ namespace deft {
 
 /// Stride and padding known only at run time.
 struct conv2d_options {
-  dims stride{1, 1};  ///< along height and width
-  padding_mode padding = padding_mode::valid;
+  dims stride{1, 1};                           ///< along height and width
+  padding_mode padding = padding_mode::valid;  ///< whether zeros are added around the images
 };
 
 namespace detail {
@@ -94,15 +94,15 @@ struct convolved : typed_shape<convolved<X, F, Stride, Same>> {
 /// filter must fit into the image. Padding is divided as by TensorFlow: with an odd number of
 /// zeros, the last row or column has one more. Throws invalid_argument where the shapes do not
 /// match; for `dyn` extents the run does.
-template <expression X, expression F, int Height, int Width, padding_mode P = padding_mode::valid,
-          class K = kernels_for<X>>
+template <ext::expression X, ext::expression F, int Height, int Width,
+          padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> = {},
-            source_place w = here()) {
+            ext::source_place w = ext::here()) {
   using stride = stride_t<Height, Width>;
   op::conv2d o;
   o.stride = stride::value;
   o.same = padding_t<P>::same;
-  if constexpr (typed_expression<X> && typed_expression<F>) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<F>) {
     using detail::got;
     using detail::takes;
     if constexpr (!detail::convolves_floats<X, F>) {
@@ -119,8 +119,8 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
                     "width, channels, outputs), and got another rank: use reshape");
       return detail::refused();
     } else {
-      using shape =
-          detail::convolved<shape_type_of<X>, shape_type_of<F>, stride, P == padding::same>;
+      using shape = detail::convolved<ext::shape_type_of<X>, ext::shape_type_of<F>, stride,
+                                      P == padding::same>;
       if constexpr (shape::fault == op::window_fault::channels) {
         static_assert(takes<op::conv2d, got<X>, got<F>>,
                       "[conv2d] expects filters of as many channels as the images have, and got "
@@ -136,28 +136,30 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
                       "padding::same");
         return detail::refused();
       } else
-        return detail::apply_typed<value_type_of<X>, shape, K>(o, w, x, filter);
+        return detail::apply_typed<ext::value_type_of<X>, shape, K>(o, w, x, filter);
     }
   } else
     return detail::apply<K>(o, w, x, filter);
 }
-template <expression X, expression F, padding_mode P = padding_mode::valid,
-          class K = kernels_for<X>>
-auto conv2d(const X& x, const F& filter, padding_t<P> p = {}, source_place w = here()) {
+/// The same with a stride of 1.
+template <ext::expression X, ext::expression F, padding_mode P = padding_mode::valid,
+          class K = ext::kernels_for<X>>
+auto conv2d(const X& x, const F& filter, padding_t<P> p = {}, ext::source_place w = ext::here()) {
   return conv2d<X, F, 1, 1, P, K>(x, filter, stride<1>, p, w);
 }
 /// The same with stride and padding known only at run time:
 /// `conv2d(x, w, {.stride = {2, 2}, .padding = padding::same})`.
-template <expression X, expression F, class K = kernels_for<X>>
+template <ext::expression X, ext::expression F, class K = ext::kernels_for<X>>
 any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
-                  source_place w = here()) {
+                  ext::source_place w = ext::here()) {
   op::conv2d o;
   o.stride = options.stride;
   o.same = options.padding == padding_mode::same;
   return detail::apply<K>(o, w, x, filter);
 }
 
-template <expression X, expression F, class Given, class... More>
+/// @cond refused
+template <ext::expression X, ext::expression F, class Given, class... More>
 requires detail::number_or_text<Given>
 auto conv2d(const X&, const F&, const Given&, const More&...) {
   static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<F>, Given>,
@@ -165,6 +167,7 @@ auto conv2d(const X&, const F&, const Given&, const More&...) {
                 "and got a number or text");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

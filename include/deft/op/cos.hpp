@@ -19,9 +19,9 @@ struct cos : elementwise<1, typing::floating> {
 
 namespace deft {
 /// Cosine of each element, in radians.
-template <expression X>
-auto cos(const X& x, source_place w = here()) {
-  return make<op::cos>(w, x);
+template <ext::expression X>
+auto cos(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::cos>(w, x);
 }
 }  // namespace deft
 

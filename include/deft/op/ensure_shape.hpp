@@ -32,21 +32,21 @@ namespace deft {
 /// this source location. That x cannot have them is a compile error where the types show it, and
 /// throws invalid_argument otherwise. `tensor<float, dyn, 784>(t)` does the same for an any_tensor
 /// t.
-template <expression X, std::int64_t... E, class K = kernels_for<X>>
-auto ensure_shape(const X& x, shape_t<E...>, source_place w = here()) {
-  if constexpr (!typed_expression<X>) {
+template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
+auto ensure_shape(const X& x, shape_t<E...>, ext::source_place w = ext::here()) {
+  if constexpr (!ext::typed_expression<X>) {
     return any_tensor(
         detail::as_declared(any_tensor(x).handle(), {shape_t<E...>::value, x.type()}, w));
-  } else if constexpr (!op::ensured<shape_type_of<X>, shape_t<E...>>::possible) {
+  } else if constexpr (!op::ensured<ext::shape_type_of<X>, shape_t<E...>>::possible) {
     static_assert(detail::takes<op::ensure_shape, detail::got<X>, shape_t<E...>>,
                   "[ensure_shape] the tensor cannot have these extents: its type says others");
     return detail::refused();
   } else {
-    return tensor_of<value_type_of<X>, op::ensured<shape_type_of<X>, shape_t<E...>>>(lower<K>(x, w),
-                                                                                     w);
+    return ext::tensor_of<ext::value_type_of<X>, op::ensured<ext::shape_type_of<X>, shape_t<E...>>>(
+        ext::lower<K>(x, w), w);
   }
 }
 /// The same with extents known only at run time.
-any_tensor ensure_shape(const any_tensor& x, const dims& shape, source_place w = here());
+any_tensor ensure_shape(const any_tensor& x, const dims& shape, ext::source_place w = ext::here());
 
 }  // namespace deft

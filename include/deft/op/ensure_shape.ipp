@@ -5,16 +5,17 @@
 
 namespace deft {
 
-tensor_type op::ensure_shape::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::ensure_shape::infer(std::span<const ext::tensor_type> in) const {
   expect_extents(name, shape, true);
-  tensor_type out = in[0];
+  ext::tensor_type out = in[0];
   if (!unify(in[0].shape, shape, out.shape))
-    fail(errc::invalid_argument, "[tensor] the value has other extents than its tensor: expected ",
-         tensor_type{shape, in[0].type}, ", and got ", in[0]);
+    ext::fail(errc::invalid_argument,
+              "[tensor] the value has other extents than its tensor: expected ",
+              ext::tensor_type{shape, in[0].type}, ", and got ", in[0]);
   return out;
 }
 
-any_tensor ensure_shape(const any_tensor& x, const dims& shape, source_place w) {
+any_tensor ensure_shape(const any_tensor& x, const dims& shape, ext::source_place w) {
   return any_tensor(detail::as_declared(x.handle(), {shape, x.type()}, w));
 }
 

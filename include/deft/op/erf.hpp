@@ -20,9 +20,9 @@ struct erf : elementwise<1, typing::floating> {
 namespace deft {
 /// The error function of each element, float or double: 2 / sqrt(pi) times the integral of
 /// exp(-t^2) from 0 to x.
-template <expression X>
-auto erf(const X& x, source_place w = here()) {
-  return make<op::erf>(w, x);
+template <ext::expression X>
+auto erf(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::erf>(w, x);
 }
 }  // namespace deft
 

@@ -19,9 +19,9 @@ struct exp : elementwise<1, typing::floating> {
 
 namespace deft {
 /// e to the power of each element, float or double.
-template <expression X>
-auto exp(const X& x, source_place w = here()) {
-  return make<op::exp>(w, x);
+template <ext::expression X>
+auto exp(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::exp>(w, x);
 }
 }  // namespace deft
 

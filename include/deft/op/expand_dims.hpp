@@ -30,32 +30,34 @@ any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w
 
 /// x with new axes of extent 1, numbered as in the result: for x of (n,10), `expand_dims(x,
 /// axis<1>)` is (n,1,10), and `expand_dims(x, axis<-1>)` is (n,10,1).
-template <expression X, int... A, class K = kernels_for<X>>
-auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, int... A, class K = ext::kernels_for<X>>
+auto expand_dims(const X& x, axis_t<A...> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_expand<S, axis_t<A...>>) {
       static_assert(detail::takes<op::expand_dims, detail::got<X>, axis_t<A...>>,
                     "[expand_dims] expects axes within the result's rank, each once");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, detail::expanded_shape<S, axis_t<A...>>>(
+      return ext::tensor_of<ext::value_type_of<X>, detail::expanded_shape<S, axis_t<A...>>>(
           detail::expand(any_tensor(x), detail::expanded_axes<S, axis_t<A...>>::value, w).handle());
   } else
     return detail::expand_checked(x, a.value, w);
 }
 /// The same with axes known only at run time.
 /// Throws invalid_argument if one is out of range of the result or given twice.
-template <expression X, class K = kernels_for<X>>
-any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor expand_dims(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);
 }
-template <expression X, std::integral A>
+/// @cond refused
+template <ext::expression X, std::integral A>
 detail::refused expand_dims(const X&, A) {
   static_assert(detail::takes<op::expand_dims, detail::got<X>, A>,
                 "[expand_dims] expects an axis, and got a number: expand_dims(x, axis<1>), or "
-                "expand_dims(x, axes{1}) where only run time knows it");
+                "expand_dims(x, axes{1}) where it is known only at run time");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

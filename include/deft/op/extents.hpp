@@ -55,8 +55,8 @@ class size_argument {
   size_argument(const X& x) {  // NOLINT: implicit on purpose
     if constexpr (typed_expression<X>)
       static_assert(takes<op::extents, got<X>> || (is_integer_expression<X> && is_scalar<X>),
-                    "[extents] expects integer scalars, as size_of(x, axis<0>) is, and got "
-                    "another tensor: use cast<std::int64_t>(x)");
+                    "a shape or an index that a run computes is made of integer scalars, as "
+                    "size_of(x, axis<0>) is, and not of another tensor: use cast<std::int64_t>(x)");
     if constexpr (!typed_expression<X> || (is_integer_expression<X> && is_scalar<X>)) take(x);
   }
 

@@ -59,7 +59,7 @@ dims extents_in(std::string_view name, std::span<const tensor_type> in, int coun
   if (!in.empty())
     for (int i = 1; i < in.back().shape.rank(); ++i) out.push_back(in.back().shape[i]);
   if (in.empty() || in.back().shape.rank() != count + 1)
-    fail(errc::invalid_argument, "[", name, "] expects the value of extents for ", count, " axes");
+    fail(errc::invalid_argument, "[", name, "] expects the extents of ", count, " axes");
   return out;
 }
 
@@ -91,7 +91,8 @@ const std::int64_t* constant_integers(const any_tensor& x) {
 any_tensor as_sizes(const any_tensor& x, int most_rank) {
   if (!is_integer(x.type()) || x.rank() > most_rank || (x.rank() == 1 && !x.shape().is_static()))
     fail(errc::invalid_argument,
-         "[extents] expects integer scalars, or an integer vector whose extent is known, and got ",
+         "a shape or an index that a run computes is made of integer scalars, or is an integer "
+         "vector whose extent is known, and not of ",
          x.handle().type());
   return x.type() == dtype::int64 ? x : cast(x, dtype::int64);
 }

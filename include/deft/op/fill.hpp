@@ -50,48 +50,51 @@ tensor_of<T, Shape> fill_sized(std::string_view of, const literal& v, const size
 
 /// A tensor of zeros, or of false: `zeros(shape<2, 3>)`, `zeros<double>(shape<3>)`. Without a
 /// shape, zeros() is an initializer.
-template <element T = float, std::int64_t... E>
-auto zeros(shape_t<E...>, source_place w = here()) {
+template <ext::element T = float, std::int64_t... E>
+auto zeros(shape_t<E...>, ext::source_place w = ext::here()) {
   return detail::fill_with<T, shape_t<E...>>(0, w);
 }
 /// With extents that a run computes: `zeros(shape<dyn, 16>, {size_of(x, axis<0>)})` has a row for
 /// each of x. The list gives each `dyn` extent, or all extents: numbers, and int32 or int64
 /// scalars. Throws invalid_argument, in the run for what only that knows, if one is negative.
-template <element T = float, std::int64_t... E>
-tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n, source_place w = here()) {
+template <ext::element T = float, std::int64_t... E>
+tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n,
+                      ext::source_place w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("zeros", 0, n, w);
 }
 /// The same with a shape and dtype known only at run time.
-any_tensor zeros(const dims& shape, dtype type = dtype::float32, source_place w = here());
+any_tensor zeros(const dims& shape, dtype type = dtype::float32, ext::source_place w = ext::here());
 
 /// A tensor of ones, or of true, as zeros.
-template <element T = float, std::int64_t... E>
-auto ones(shape_t<E...>, source_place w = here()) {
+template <ext::element T = float, std::int64_t... E>
+auto ones(shape_t<E...>, ext::source_place w = ext::here()) {
   return detail::fill_with<T, shape_t<E...>>(1, w);
 }
-template <element T = float, std::int64_t... E>
-tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n, source_place w = here()) {
+/// With extents that a run computes, as zeros has them: `ones(shape<dyn>, {size_of(x)})`.
+template <ext::element T = float, std::int64_t... E>
+tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n, ext::source_place w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("ones", 1, n, w);
 }
-any_tensor ones(const dims& shape, dtype type = dtype::float32, source_place w = here());
+/// The same with a shape and dtype known only at run time.
+any_tensor ones(const dims& shape, dtype type = dtype::float32, ext::source_place w = ext::here());
 
 /// A tensor of that value, in its dtype: `fill(shape<2, 3>, 0.5f)`, `fill<double>(shape<3>, 1)`.
 /// The value may be a scalar tensor.
-template <class T = void, std::int64_t... E, operand V>
-auto fill(shape_t<E...>, const V& value, source_place w = here()) {
+template <class T = void, std::int64_t... E, ext::operand V>
+auto fill(shape_t<E...>, const V& value, ext::source_place w = ext::here()) {
   using S = shape_t<E...>;
-  if constexpr (scalar<V>) {
+  if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
     static_assert(
-        element<U>,
+        ext::element<U>,
         "[fill] expects float, double, int32, int64, uint8 or bool, and got another type: "
         "use fill<T>(shape, value)");
-    if constexpr (element<U>) return detail::fill_with<U, S>(detail::literal_of(value), w);
-  } else if constexpr (typed_expression<V>) {
-    static_assert(std::is_void_v<T> || std::same_as<T, value_type_of<V>>,
+    if constexpr (ext::element<U>) return detail::fill_with<U, S>(detail::literal_of(value), w);
+  } else if constexpr (ext::typed_expression<V>) {
+    static_assert(std::is_void_v<T> || std::same_as<T, ext::value_type_of<V>>,
                   "[fill] a tensor has a dtype of its own: use cast<T>(value)");
     if constexpr (detail::refuse_fill<S, V>())
-      return tensor_of<value_type_of<V>, S>(
+      return ext::tensor_of<ext::value_type_of<V>, S>(
           detail::filled(any_tensor(value), S::value, w).handle());
     else
       return detail::refused();
@@ -99,50 +102,51 @@ auto fill(shape_t<E...>, const V& value, source_place w = here()) {
     return detail::filled(value, S::value, w);
 }
 /// With extents that a run computes, as for zeros.
-template <class T = void, std::int64_t... E, operand V>
-auto fill(shape_t<E...>, const detail::size_list& n, const V& value, source_place w = here()) {
+template <class T = void, std::int64_t... E, ext::operand V>
+auto fill(shape_t<E...>, const detail::size_list& n, const V& value,
+          ext::source_place w = ext::here()) {
   using S = shape_t<E...>;
-  if constexpr (scalar<V>) {
+  if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
     static_assert(
-        element<U>,
+        ext::element<U>,
         "[fill] expects float, double, int32, int64, uint8 or bool, and got another type: "
         "use fill<T>(shape, sizes, value)");
-    if constexpr (element<U>)
+    if constexpr (ext::element<U>)
       return detail::fill_sized<U, S>("fill", detail::literal_of(value), n, w);
   } else {
     const any_tensor v(value);
     const any_tensor all =
         detail::filled(v, detail::declared_extents("fill", S::value, n, v.type(), w), w);
-    if constexpr (typed_expression<V>)
-      return tensor_of<value_type_of<V>, S>(all.handle());
+    if constexpr (ext::typed_expression<V>)
+      return ext::tensor_of<ext::value_type_of<V>, S>(all.handle());
     else
       return all;
   }
 }
 /// The same with a shape known only at run time; of a C++ number, in its dtype.
-template <operand V>
-any_tensor fill(const dims& shape, const V& value, source_place w = here()) {
-  if constexpr (scalar<V>)
+template <ext::operand V>
+any_tensor fill(const dims& shape, const V& value, ext::source_place w = ext::here()) {
+  if constexpr (ext::scalar<V>)
     return detail::filled(constant(value, w), shape, w);
   else
     return detail::filled(any_tensor(value), shape, w);
 }
 
 /// Zeros in the dtype and shape of `x`, whose elements are not used.
-template <expression X>
-auto zeros_like(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+template <ext::expression X>
+auto zeros_like(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::filled_like(0, any_tensor(x), w).handle());
   else
     return detail::filled_like(0, x, w);
 }
 /// Ones, likewise.
-template <expression X>
-auto ones_like(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+template <ext::expression X>
+auto ones_like(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::filled_like(1, any_tensor(x), w).handle());
   else
     return detail::filled_like(1, x, w);

@@ -22,10 +22,10 @@ any_tensor filled_like(const literal& value, const any_tensor& x, source_place w
 
 }  // namespace detail
 
-any_tensor zeros(const dims& shape, dtype type, source_place w) {
+any_tensor zeros(const dims& shape, dtype type, ext::source_place w) {
   return detail::filled(detail::literal_like(0, type, w), shape, w);
 }
-any_tensor ones(const dims& shape, dtype type, source_place w) {
+any_tensor ones(const dims& shape, dtype type, ext::source_place w) {
   return detail::filled(detail::literal_like(1, type, w), shape, w);
 }
 

@@ -19,9 +19,9 @@ struct floor : elementwise<1, typing::floating> {
 
 namespace deft {
 /// The largest integer that is not above each element. It has no gradient.
-template <expression X>
-auto floor(const X& x, source_place w = here()) {
-  return make<op::floor>(w, x);
+template <ext::expression X>
+auto floor(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::floor>(w, x);
 }
 }  // namespace deft
 

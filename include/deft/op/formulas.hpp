@@ -9,7 +9,7 @@
 #include <deft/op/square.hpp>
 #include <deft/op/sub.hpp>
 
-namespace deft::formula {
+namespace deft::ext::formula {
 
 /// A formula reads `operands` values, `inputs`, the variables that it updates first, and then
 /// `literals`; it writes `results` values, the variables' new ones. `apply(op, values...)` is that
@@ -87,4 +87,4 @@ struct adam {
   }
 };
 
-}  // namespace deft::formula
+}  // namespace deft::ext::formula

@@ -55,11 +55,11 @@ any_tensor add_gather(const output& params, const output& indices, source_place 
 /// variable are read on its device, whatever the scope, as the whole variable would be; only they
 /// travel. Their gradient is made of the same rows, and so is the update of the variable: see
 /// optimizer.
-template <expression P, expression Indices, class K = kernels_for<P>>
-auto gather(const P& params, const Indices& indices, source_place w = here()) {
-  if constexpr (typed_expression<P> && typed_expression<Indices>) {
-    using SP = shape_type_of<P>;
-    using SI = shape_type_of<Indices>;
+template <ext::expression P, ext::expression Indices, class K = ext::kernels_for<P>>
+auto gather(const P& params, const Indices& indices, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<P> && ext::typed_expression<Indices>) {
+    using SP = ext::shape_type_of<P>;
+    using SI = ext::shape_type_of<Indices>;
     if constexpr (!detail::gathers_by<Indices>) {
       static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,
                     "[gather] expects indices of int32 or int64, and got another dtype: use "
@@ -70,15 +70,16 @@ auto gather(const P& params, const Indices& indices, source_place w = here()) {
                     "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<P>, detail::gathered<SP, SI>>(
+      return ext::tensor_of<ext::value_type_of<P>, detail::gathered<SP, SI>>(
           detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w)
               .handle());
   } else
     return detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w);
 }
 
-template <expression P, expression Indices, int A>
-auto gather(const P& params, const Indices& indices, axis_t<A>, source_place w = here()) {
+/// The same; the axis must be `axis<0>`. Where rows lie along another, transpose brings it there.
+template <ext::expression P, ext::expression Indices, int A>
+auto gather(const P& params, const Indices& indices, axis_t<A>, ext::source_place w = ext::here()) {
   if constexpr (A == 0) {
     return gather(params, indices, w);
   } else {

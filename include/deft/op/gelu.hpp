@@ -21,9 +21,9 @@ struct gelu : elementwise<1, typing::floating> {
 namespace deft {
 /// x * normal_cdf(x) of each element, float or double (Hendrycks and Gimpel, 2016): the exact form,
 /// to a few units in the last place for any x.
-template <expression X>
-auto gelu(const X& x, source_place w = here()) {
-  return make<op::gelu>(w, x);
+template <ext::expression X>
+auto gelu(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::gelu>(w, x);
 }
 }  // namespace deft
 
@@ -37,11 +37,13 @@ auto gelu(const X& x, source_place w = here()) {
 namespace deft {
 /// The approximation of gelu by tanh, which some published models were trained with:
 /// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
-template <expression X>
-auto gelu_tanh(const X& x, source_place w = here()) {
-  // (1 + tanh(u)) / 2 is sigmoid(2u), which keeps its bits where it is small.
+template <ext::expression X>
+auto gelu_tanh(const X& x, ext::source_place w = ext::here()) {
+  // (1 + tanh(u)) / 2 is sigmoid(2u), which keeps its bits where it is small, and is 0 or 1 beyond
+  // the bounds, within which nothing overflows.
+  const auto b = deft::minimum(deft::maximum(x, -50, w), 50, w);
   return deft::maximum(x, -50, w) *
-         deft::sigmoid(x * (deft::square(x, w) * 0.07135481627260025 + 1.5957691216057308), w);
+         deft::sigmoid(b * (deft::square(b, w) * 0.07135481627260025 + 1.5957691216057308), w);
 }
 }  // namespace deft
 

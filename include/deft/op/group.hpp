@@ -31,18 +31,18 @@ operation make_group(std::vector<node_ref> nodes, source_place w);
 
 /// An operation that is done when all of `ops` are: operations, assignments or tensors. Throws
 /// invalid_argument if they are of different graphs.
-template <expression... X, class K = kernels_for<std::tuple<X...>>>
+template <ext::expression... X, class K = ext::kernels_for<std::tuple<X...>>>
 operation group(const X&... ops) {
   return detail::make_group({detail::node_of<X, K>(ops)...}, {});
 }
 /// The same for a number of operations known only at run time.
-operation group(std::span<const operation> ops, source_place w = here());
+operation group(std::span<const operation> ops, ext::source_place w = ext::here());
 
 /// Nodes written while the returned scope lives run after `ops`, and variables used there are read
 /// after them: `auto after = control_dependencies(v.assign_add(1));`.
-template <expression... X, class K = kernels_for<std::tuple<X...>>>
-control_scope control_dependencies(const X&... ops) {
-  return control_scope({detail::node_of<X, K>(ops)...});
+template <ext::expression... X, class K = ext::kernels_for<std::tuple<X...>>>
+ext::control_scope control_dependencies(const X&... ops) {
+  return ext::control_scope({detail::node_of<X, K>(ops)...});
 }
 
 }  // namespace deft

@@ -5,8 +5,8 @@
 
 namespace deft {
 
-operation group(std::span<const operation> ops, source_place w) {
-  std::vector<node_ref> nodes;
+operation group(std::span<const operation> ops, ext::source_place w) {
+  std::vector<ext::node_ref> nodes;
   for (const auto& o : ops) nodes.push_back(o.handle());
   return detail::make_group(std::move(nodes), w);
 }

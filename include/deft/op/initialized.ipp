@@ -5,37 +5,37 @@
 
 namespace deft {
 
-tensor_type op::is_initialized::infer(std::span<const tensor_type>) const {
+ext::tensor_type op::is_initialized::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
   return {dims{}, dtype::boolean};
 }
-void op::await_initialized::infer(std::span<const tensor_type>) const {
+void op::await_initialized::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
 }
-tensor_type op::value_generation::infer(std::span<const tensor_type>) const {
+ext::tensor_type op::value_generation::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
   return {dims{}, dtype::int64};
 }
-void op::begin_restoring::infer(std::span<const tensor_type>) const {
+void op::begin_restoring::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
 }
-void op::end_restoring::infer(std::span<const tensor_type>) const {
+void op::end_restoring::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
 }
 
 namespace {
 
 template <class Op>
-node_ref about_variable(const any_variable& v, source_place w) {
-  const auto state = decode<op::variable>(v.handle().node->attributes);
+ext::node_ref about_variable(const any_variable& v, ext::source_place w) {
+  const auto state = ext::decode<op::variable>(v.handle().node->attributes);
   Op o;
   o.container = state.container;
   o.variable = state.variable_name;
   o.type = state.type;
   o.shape = state.shape;
-  node_request r;
-  r.def = &record_of<Op>;
-  r.attributes = encode(o);
+  ext::node_request r;
+  r.def = &ext::record_of<Op>;
+  r.attributes = ext::encode(o);
   r.place = w;
   r.device = detail::processor_of(v);
   return graph::of(*v.handle().node).add(std::move(r));
@@ -43,25 +43,26 @@ node_ref about_variable(const any_variable& v, source_place w) {
 
 }  // namespace
 
-tensor<bool> is_initialized(const any_variable& v, source_place w) {
-  return tensor<bool>(output{about_variable<op::is_initialized>(v, w), 0});
+tensor<bool> is_initialized(const any_variable& v, ext::source_place w) {
+  return tensor<bool>(ext::output{about_variable<op::is_initialized>(v, w), 0});
 }
-operation await_initialized(const any_variable& v, source_place w) {
+operation await_initialized(const any_variable& v, ext::source_place w) {
   return operation(about_variable<op::await_initialized>(v, w));
 }
 
 any_tensor detail::value_generation(const any_variable& v) {
-  return any_tensor(output{about_variable<op::value_generation>(v, here()), 0});
+  return any_tensor(ext::output{about_variable<op::value_generation>(v, ext::here()), 0});
 }
 operation detail::begin_restoring(const any_variable& v) {
-  return operation(about_variable<op::begin_restoring>(v, here()));
+  return operation(about_variable<op::begin_restoring>(v, ext::here()));
 }
 operation detail::end_restoring(const any_variable& v) {
-  return operation(about_variable<op::end_restoring>(v, here()));
+  return operation(about_variable<op::end_restoring>(v, ext::here()));
 }
 operation detail::initialize_if_empty(const any_variable& v) {
-  const output variable = v.handle();
-  return operation(update<op::initialize>(variable, initial_value(*variable.node), here()).node);
+  const ext::output variable = v.handle();
+  return operation(
+      update<op::initialize>(variable, initial_value(*variable.node), ext::here()).node);
 }
 
 }  // namespace deft

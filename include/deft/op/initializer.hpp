@@ -6,6 +6,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// What an initializer is to make.
 struct initial_request {
   dtype type = dtype::none;
@@ -14,37 +16,54 @@ struct initial_request {
   source_place place;
 };
 
+}  // namespace ext
+
 /// Builds the first value of a variable: `zeros()`, `ones()`, `truncated_normal(s)`,
 /// `random_normal(mean, s)`, `random_uniform(low, high)`, a value, an expression, or a function of
 /// the program. Random values depend only on the variable's name and the graph's seed, not on the
 /// order in which variables are made nor on the step that initializes them.
 class initializer {
  public:
-  using function = std::function<any_tensor(const initial_request&)>;
+  /// Makes a value of the dtype and shape that are asked for; a variable refuses any other.
+  using function = std::function<any_tensor(const ext::initial_request&)>;
 
+  /// By a function of the program, which is called when a variable is written:
+  ///
+  ///     initializer by_rows([](const ext::initial_request& r) {
+  ///       return truncated_normal(1 / std::sqrt(static_cast<double>(r.shape[0])))(r);
+  ///     });
   explicit initializer(function f) : make_(std::move(f)) {}
   /// The value of x; a scalar fills the variable. Variables in x stand for their first values.
-  template <expression X, class K = kernels_for<X>>
+  template <ext::expression X, class K = ext::kernels_for<X>>
   requires(!std::derived_from<X, operation>) initializer(const X& x)  // NOLINT: implicit on purpose
       : initializer(of(any_tensor(x))) {}
   /// Fills the variable.
   template <class S>
-  requires scalar<S> initializer(S v)  // NOLINT: implicit on purpose
+  requires ext::scalar<S> initializer(S v)  // NOLINT: implicit on purpose
       : initializer(filling(detail::literal_of(v))) {}
-  template <element T, std::int64_t... E>
+  /// The elements of an array, which is copied if others share it; one of rank 0 fills the
+  /// variable.
+  /// @{
+  template <ext::element T, std::int64_t... E>
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
+  /// @}
   /// The elements of a variable of rank 1.
   template <detail::element_range R>
   initializer(const R& elements)  // NOLINT: implicit on purpose
       : initializer(detail::ref_of(elements).array().clone()) {}
+  /// @cond copies
   initializer(const initializer& o);
   initializer(initializer&& o) noexcept;
   initializer& operator=(initializer o) noexcept;
   ~initializer();
+  /// @endcond
 
-  any_tensor operator()(const initial_request& r) const { return make_(r); }
+  /// The value that it makes for a variable, for an initializer that calls another, as above.
+  /// Throws invalid_argument if it makes no value of that dtype or shape, or if its parameters are
+  /// bad.
+  any_tensor operator()(const ext::initial_request& r) const { return make_(r); }
 
  private:
   static initializer of(any_tensor x);
@@ -54,11 +73,15 @@ class initializer {
   function make_;
 };
 
+namespace ext {
+
 /// What a variable can be made with.
 template <class X>
 concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
     std::same_as<X, any_array> || detail::element_range<const X> || std::same_as<X, initializer>;
+
+}  // namespace ext
 
 namespace detail {
 /// For a variable that is made at `w`, the place of what an expression is made of.

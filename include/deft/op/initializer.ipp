@@ -13,7 +13,7 @@ namespace {
 
 template <class Op>
 initializer drawn(Op o) {
-  return initializer([o](const initial_request& r) mutable {
+  return initializer([o](const ext::initial_request& r) mutable {
     o.shape = r.shape;
     o.type = r.type;
     o.key = r.key;
@@ -34,30 +34,30 @@ initializer& initializer::operator=(initializer o) noexcept {
 initializer::~initializer() = default;
 
 initializer initializer::of(any_tensor x) {
-  return initializer([x = std::move(x)](const initial_request& r) {
+  return initializer([x = std::move(x)](const ext::initial_request& r) {
     return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
   });
 }
 initializer initializer::of(any_array a) {
   if (!a.storage().unique()) a = a.clone();
-  return initializer([a = std::move(a)](const initial_request& r) {
+  return initializer([a = std::move(a)](const ext::initial_request& r) {
     any_tensor x = detail::add_constant(a, r.place);
     return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
   });
 }
 initializer initializer::filling(const detail::literal& v) {
-  return initializer([v](const initial_request& r) {
+  return initializer([v](const ext::initial_request& r) {
     return broadcast_to(detail::literal_like(v, r.type, r.place), r.shape, r.place);
   });
 }
 
 initializer zeros() {
-  return initializer([](const initial_request& r) {
+  return initializer([](const ext::initial_request& r) {
     return broadcast_to(detail::literal_like(0, r.type, r.place), r.shape, r.place);
   });
 }
 initializer ones() {
-  return initializer([](const initial_request& r) {
+  return initializer([](const ext::initial_request& r) {
     return broadcast_to(detail::literal_like(1, r.type, r.place), r.shape, r.place);
   });
 }

@@ -19,9 +19,9 @@ struct log : elementwise<1, typing::floating> {
 
 namespace deft {
 /// Natural logarithm of each element, float or double; NaN for negative ones, -infinity for 0.
-template <expression X>
-auto log(const X& x, source_place w = here()) {
-  return make<op::log>(w, x);
+template <ext::expression X>
+auto log(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::log>(w, x);
 }
 }  // namespace deft
 

@@ -19,9 +19,9 @@ struct log1p : elementwise<1, typing::floating> {
 
 namespace deft {
 /// The natural logarithm of 1 + x for each element, float or double, accurate for small x.
-template <expression X>
-auto log1p(const X& x, source_place w = here()) {
-  return make<op::log1p>(w, x);
+template <ext::expression X>
+auto log1p(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::log1p>(w, x);
 }
 }  // namespace deft
 

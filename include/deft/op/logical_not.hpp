@@ -16,9 +16,9 @@ struct logical_not : elementwise<1, typing::logical> {
 
 namespace deft {
 /// Elementwise negation of a tensor of bool.
-template <expression X>
+template <ext::expression X>
 requires detail::typed_operands<X, X>
-auto operator!(const X& x) { return make<op::logical_not>({}, x); }
+auto operator!(const X& x) { return ext::make<op::logical_not>({}, x); }
 /// The same of an any_tensor; its node has the line of the operator.
 template <class = void>
 any_tensor operator!(const detail::any_operand& x) {

@@ -18,7 +18,7 @@ namespace deft {
 /// Elementwise logical or of tensors of bool, operands as for `+`. Both are evaluated.
 template <class X, class Y>
 requires detail::typed_operands<X, Y>
-auto operator||(const X& x, const Y& y) { return make<op::logical_or>({}, x, y); }
+auto operator||(const X& x, const Y& y) { return ext::make<op::logical_or>({}, x, y); }
 /// The same where an operand is an any_tensor; its node has the line of the operator.
 template <class = void>
 any_tensor operator||(const detail::any_operand& x, const detail::any_operand& y) {

@@ -81,10 +81,13 @@ auto matmul(const A& a, const B& b, source_place w) {
 /// The matrix product (m,k) x (k,n) -> (m,n) of two matrices of one dtype. Operands that do not
 /// match are a compile error where the types show it; otherwise it throws invalid_argument;
 /// for `dyn` extents the run does.
-template <expression A, expression B, class K = kernels_for<A>>
-auto matmul(const A& a, const B& b, source_place w = here()) {
+template <ext::expression A, ext::expression B, class K = ext::kernels_for<A>>
+auto matmul(const A& a, const B& b, ext::source_place w = ext::here()) {
   return detail::matmul<false, false, K>(a, b, w);
 }
+
+namespace ext {
+
 /// aT x b: (k,m) x (k,n) -> (m,n), without transposing in memory.
 template <expression A, expression B, class K = kernels_for<A>>
 auto matmul_tn(const A& a, const B& b, source_place w = here()) {
@@ -95,9 +98,12 @@ template <expression A, expression B, class K = kernels_for<A>>
 auto matmul_nt(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, true, K>(a, b, w);
 }
+
+}  // namespace ext
+
 /// The same with either operand transposed, as chosen at run time.
 any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a, bool transpose_b,
-                  source_place w = here());
+                  ext::source_place w = ext::here());
 
 }  // namespace deft
 

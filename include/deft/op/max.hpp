@@ -30,9 +30,9 @@ struct first_max {
 namespace deft {
 /// The largest element over all axes, or some; arguments as for `sum`. NaN if any element is NaN.
 /// Throws invalid_argument for axes out of range or given twice, and where there are no elements.
-template <expression X, detail::axes_choice A = detail::every_axis,
-          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
+auto max(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::max, detail::got<X>>,
                   "[max] expects a tensor of numbers, and got bool: use cast<float>(x)");
@@ -41,8 +41,9 @@ auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
     return detail::reduce<op::max, K>(x, a, keep, w);
 }
 /// The same with axes known only at run time: `max(x, {0, 2})`.
-template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto max(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
+          class K = ext::kernels_for<X>>
+auto max(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
   return max<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

@@ -5,24 +5,24 @@
 
 namespace deft {
 
-tensor_type op::max::infer(std::span<const tensor_type> in) const {
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[max] is not defined for ", in[0].type);
+ext::tensor_type op::max::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[max] is not defined for ", in[0].type);
   dims out = shape_checked(name, in[0].shape);
   for (auto a : axes)
     if (in[0].shape[static_cast<int>(a)] == 0 && out.elements() != 0)
-      fail(errc::invalid_argument, "[max] is undefined for zero elements: axis ", a, " of ",
-           in[0].shape);
+      ext::fail(errc::invalid_argument, "[max] is undefined for zero elements: axis ", a, " of ",
+                in[0].shape);
   return {out, in[0].type};
 }
 
-tensor_type op::first_max::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::first_max::infer(std::span<const ext::tensor_type> in) const {
   dims sorted;
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[first_max] is not defined for ", in[0].type);
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[first_max] is not defined for ", in[0].type);
   if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
-    fail(errc::invalid_argument, "[first_max] expects axes of a tensor of rank ",
-         in[0].shape.rank(), ", ascending and each once, and got ", list_text(axes));
+    ext::fail(errc::invalid_argument, "[first_max] expects axes of a tensor of rank ",
+              in[0].shape.rank(), ", ascending and each once, and got ", ext::list_text(axes));
   return {in[0].shape, dtype::boolean};
 }
 

@@ -5,19 +5,19 @@
 
 namespace deft {
 
-tensor_type op::max_pool::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::max_pool::infer(std::span<const ext::tensor_type> in) const {
   return checked(name, in[0]);
 }
-tensor_type op::max_pool_gradient::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::max_pool_gradient::infer(std::span<const ext::tensor_type> in) const {
   expect(name, in[1], in[0]);
   return in[1];
 }
 
-tensor_type op::max_pool_pick::infer(std::span<const tensor_type> in) const {
-  const tensor_type y = checked(name, in[1]);
-  if (in[0].type != in[1].type || !may_equal(in[0].shape, in[1].shape))
-    fail(errc::invalid_argument, "[max_pool_pick] expects images like ", in[1], ", and got ",
-         in[0]);
+ext::tensor_type op::max_pool_pick::infer(std::span<const ext::tensor_type> in) const {
+  const ext::tensor_type y = checked(name, in[1]);
+  if (in[0].type != in[1].type || !ext::may_equal(in[0].shape, in[1].shape))
+    ext::fail(errc::invalid_argument, "[max_pool_pick] expects images like ", in[1], ", and got ",
+              in[0]);
   return y;
 }
 

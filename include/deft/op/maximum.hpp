@@ -20,8 +20,10 @@ struct maximum : elementwise<2> {
 namespace deft {
 /// Elementwise maximum of numbers, NaN if either is; operands as for `+`. `max` reduces one tensor.
 template <class X, class Y>
-requires operands<X, Y>
-auto maximum(const X& x, const Y& y, source_place w = here()) { return make<op::maximum>(w, x, y); }
+requires ext::operands<X, Y>
+auto maximum(const X& x, const Y& y, ext::source_place w = ext::here()) {
+  return ext::make<op::maximum>(w, x, y);
+}
 }  // namespace deft
 
 #include <deft/op/greater_equal.hpp>

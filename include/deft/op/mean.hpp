@@ -19,9 +19,9 @@ namespace deft {
 /// The mean over all axes, or some, of a float or double tensor; arguments as for `sum`. The mean
 /// of no elements is NaN. Throws invalid_argument for integers (a compile error where the dtype is
 /// known) and for axes out of range or given twice.
-template <expression X, detail::axes_choice A = detail::every_axis,
-          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
+auto mean(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
   if constexpr (!detail::is_floating_expression<X>) {
     static_assert(detail::takes<op::mean, detail::got<X>>,
                   "[mean] expects a floating tensor, and got another dtype: use cast<float>(x)");
@@ -30,8 +30,9 @@ auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) 
     return detail::reduce<op::mean, K>(x, a, keep, w);
 }
 /// The same with axes known only at run time: `mean(x, {0, 2})`.
-template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto mean(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
+          class K = ext::kernels_for<X>>
+auto mean(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
   return mean<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

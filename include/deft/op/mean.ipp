@@ -5,10 +5,10 @@
 
 namespace deft {
 
-tensor_type op::mean::infer(std::span<const tensor_type> in) const {
-  if (!is_floating(in[0].type))
-    fail(errc::invalid_argument, "[mean] expects a floating tensor, and got ", in[0].type,
-         "; use cast");
+ext::tensor_type op::mean::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_floating(in[0].type))
+    ext::fail(errc::invalid_argument, "[mean] expects a floating tensor, and got ", in[0].type,
+              "; use cast");
   return {shape_checked(name, in[0].shape), in[0].type};
 }
 

@@ -21,8 +21,10 @@ struct minimum : elementwise<2> {
 namespace deft {
 /// Elementwise minimum of numbers, NaN if either is; operands as for `+`.
 template <class X, class Y>
-requires operands<X, Y>
-auto minimum(const X& x, const Y& y, source_place w = here()) { return make<op::minimum>(w, x, y); }
+requires ext::operands<X, Y>
+auto minimum(const X& x, const Y& y, ext::source_place w = ext::here()) {
+  return ext::make<op::minimum>(w, x, y);
+}
 }  // namespace deft
 
 #include <deft/op/less_equal.hpp>

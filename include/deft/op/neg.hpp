@@ -19,9 +19,9 @@ struct neg : elementwise<1> {
 
 namespace deft {
 /// Each number with its sign changed, in the dtype of x; integers wrap.
-template <expression X>
+template <ext::expression X>
 requires detail::typed_operands<X, X>
-auto operator-(const X& x) { return make<op::neg>({}, x); }
+auto operator-(const X& x) { return ext::make<op::neg>({}, x); }
 /// The same of an any_tensor; its node has the line of the operator.
 template <class = void>
 any_tensor operator-(const detail::any_operand& x) {

@@ -5,9 +5,9 @@
 
 namespace deft {
 
-operation no_op(source_place w) {
-  node_request r;
-  r.def = &record_of<op::no_op>;
+operation no_op(ext::source_place w) {
+  ext::node_request r;
+  r.def = &ext::record_of<op::no_op>;
   r.place = w;
   return operation(current_graph().add(std::move(r)));
 }

@@ -32,9 +32,9 @@ struct normal_cdf : elementwise<1, typing::floating> {
 namespace deft {
 /// The probability that a standard normal value is below each element, float or double:
 /// (1 + erf(x / sqrt(2))) / 2, without cancellation for negative x.
-template <expression X>
-auto normal_cdf(const X& x, source_place w = here()) {
-  return make<op::normal_cdf>(w, x);
+template <ext::expression X>
+auto normal_cdf(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::normal_cdf>(w, x);
 }
 }  // namespace deft
 

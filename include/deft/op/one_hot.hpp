@@ -41,11 +41,12 @@ struct one_hot_shape {
 /// A row of Depth elements for each integer index, 1 at the index and 0 at the others:
 /// `one_hot<10>(labels)` of (n) is float (n,10); `one_hot<10, double>(labels)` is double. An index
 /// out of range gives a row of zeros.
-template <std::int64_t Depth, element T = float, expression X, class K = kernels_for<X>>
-auto one_hot(const X& indices, source_place w = here()) {
+template <std::int64_t Depth, ext::element T = float, ext::expression X,
+          class K = ext::kernels_for<X>>
+auto one_hot(const X& indices, ext::source_place w = ext::here()) {
   static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
   constexpr op::one_hot o{Depth, dtype_of<T>};
-  if constexpr (typed_expression<X>) {
+  if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_integer_expression<X>) {
       static_assert(detail::takes<op::one_hot, detail::got<X>>,
                     "[one_hot] expects integer indices, and got another dtype: use "
@@ -56,16 +57,16 @@ auto one_hot(const X& indices, source_place w = here()) {
                     "[one_hot] expects indices of rank 7 at most, and got rank 8");
       return detail::refused();
     } else
-      return detail::apply_typed<T, detail::one_hot_shape<shape_type_of<X>, Depth>, K>(o, w,
-                                                                                       indices);
+      return detail::apply_typed<T, detail::one_hot_shape<ext::shape_type_of<X>, Depth>, K>(
+          o, w, indices);
   } else
     return detail::apply<K>(o, w, indices);
 }
 /// The same with a depth and dtype known only at run time. Throws invalid_argument for a negative
 /// depth.
-template <expression X, class K = kernels_for<X>>
+template <ext::expression X, class K = ext::kernels_for<X>>
 any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::float32,
-                   source_place w = here()) {
+                   ext::source_place w = ext::here()) {
   return detail::apply<K>(op::one_hot{depth, type}, w, indices);
 }
 

@@ -39,18 +39,21 @@ struct pad {
 
 namespace deft {
 
-/// Numbers of elements in front of and behind each axis, known at compile time:
-/// `pad(x, before<1, 0>, after<1, 2>)`.
+/// How many elements `pad` adds in front of each axis, as a type; see before.
 template <std::int64_t... N>
 struct before_t {
-  static constexpr dims value{N...};
+  static constexpr dims value{N...};  ///< one number for each axis
 };
+/// The numbers of elements that `pad` adds in front of each axis, known at compile time: `pad(x,
+/// before<1, 0>, after<1, 2>)` of (4,4) is (6,6).
 template <std::int64_t... N>
 inline constexpr before_t<N...> before{};
+/// How many elements `pad` adds behind each axis, as a type; see after.
 template <std::int64_t... N>
 struct after_t {
-  static constexpr dims value{N...};
+  static constexpr dims value{N...};  ///< one number for each axis
 };
+/// The numbers of elements that it adds behind each axis; an example is at before.
 template <std::int64_t... N>
 inline constexpr after_t<N...> after{};
 
@@ -80,21 +83,21 @@ any_tensor sum_of(std::vector<any_tensor> terms);
 /// both have a number for each axis, none negative, and the value is within the range of x's dtype,
 /// and an integer if that is one.
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value = 0,
-               source_place w = here());
+               ext::source_place w = ext::here());
 
 /// The same, known at compile time: for x of (?,3), `pad(x, before<0, 1>, after<0, 2>)` is (?,6).
-template <expression X, std::int64_t... B, std::int64_t... A, class K = kernels_for<X>>
+template <ext::expression X, std::int64_t... B, std::int64_t... A, class K = ext::kernels_for<X>>
 auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 0,
-         source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+         ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_pad<From, before_t<B...>, after_t<A...>>) {
       static_assert(detail::takes<op::pad, detail::got<X>, before_t<B...>, after_t<A...>>,
                     "[pad] expects a number of elements before and after each axis, and got "
                     "others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>,
+      return detail::apply_typed<ext::value_type_of<X>,
                                  detail::padded<From, before_t<B...>, after_t<A...>>, K>(
           op::pad{before.value, after.value, value}, w, x);
   } else

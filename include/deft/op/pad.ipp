@@ -11,7 +11,7 @@
 namespace deft {
 
 bool op::pad::value_fits(dtype type) const {
-  return visit_dtype(type, [&]<class T>() {
+  return ext::visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>)
       return std::isinf(static_cast<T>(value)) == std::isinf(value);
     else if constexpr (std::is_same_v<T, bool>)
@@ -23,34 +23,36 @@ bool op::pad::value_fits(dtype type) const {
   });
 }
 
-tensor_type op::pad::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::pad::infer(std::span<const ext::tensor_type> in) const {
   const dims& x = in[0].shape;
   if (!value_fits(in[0].type))
-    fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
+    ext::fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
   if (in.size() > 1) {
     dims part, at = before;
     const bool given = before.contains(dyn);
     if (in.size() != (given ? 3 : 2) ||
         (given && !unify(before, extents_in(name, in, before.rank()), at)))
-      fail(errc::invalid_argument, "[pad] expects what says the elements before ", x);
+      ext::fail(errc::invalid_argument,
+                "[pad] expects its last input to say how many elements are before ", x);
     if (!after.empty() || !slice{at, x}.shape(in[1].shape, part))
-      fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
-           list_text(at));
+      ext::fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
+                ext::list_text(at));
     return {in[1].shape, in[0].type};
   }
   dims out;
   if (!shape(x, out))
-    fail(errc::invalid_argument, "[pad] expects numbers of elements before and after each axis of ",
-         x, ", and got ", list_text(before), " and ", list_text(after));
+    ext::fail(errc::invalid_argument,
+              "[pad] expects numbers of elements before and after each axis of ", x, ", and got ",
+              ext::list_text(before), " and ", ext::list_text(after));
   return {out, in[0].type};
 }
 
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value,
-               source_place w) {
+               ext::source_place w) {
   const dims none = dims::filled(x.rank(), 0);
   const op::pad o{before, after, value};
   if (before == none && after == none && o.value_fits(x.type())) return x;
-  const output in[] = {x.handle()};
+  const ext::output in[] = {x.handle()};
   return detail::apply_any(o, in, w);
 }
 
@@ -68,7 +70,7 @@ any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims&
   }
   if (!size.empty() && !at.valid() && behind.size() == x.rank())
     return pad(part, begin, behind, 0, {});
-  std::vector<output> in = {part.handle(), x.handle()};
+  std::vector<ext::output> in = {part.handle(), x.handle()};
   if (at.valid()) in.push_back(at.handle());
   return apply_any(op::pad{begin, {}}, in, {});
 }

@@ -31,31 +31,38 @@ struct nothing {};
 template <class T, std::int64_t... E>
 class placeholder : public tensor<T, E...> {
  public:
-  /// (A template, so that 0 in a list of elements to feed is not taken for a null name.)
+  /// In the current graph. The name scopes are put in front of `name`; an empty name stands for
+  /// "placeholder". Throws invalid_argument if it is not UTF-8.
+  // A template, so that 0 in a list of elements to feed is not taken for a null name.
   template <std::convertible_to<std::string_view> Name>
-  explicit placeholder(const Name& name, source_place w = here())
+  explicit placeholder(const Name& name, ext::source_place w = ext::here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
+  /// @cond refused
   template <class Name = detail::missing>
   explicit placeholder() {
     static_assert(detail::takes<placeholder<T, E...>, Name>,
                   "[placeholder] expects a name, as in placeholder<float, 10> x(\"x\")");
   }
   placeholder(const placeholder&) = default;
+  /// @endcond
 
   /// A feed: the value stands for the placeholder during one run.
-  template <host_value V>
+  template <ext::host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
-    return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+    return ext::make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
   }
+  /// @cond refused
   template <class V>
-  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+  requires(!ext::host_value<V> && !ext::expression<V>) feed_value operator=(const V&) const {
     return detail::refuse_feed<tensor<T, E...>, V>();
   }
+  /// @endcond
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
+    return ext::make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
   }
   /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  /// @{
   template <std::size_t N, std::size_t M>
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M>(this->handle(), rows[0]);
@@ -64,9 +71,11 @@ class placeholder : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
   }
-  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
+  /// @}
 
-  template <expression X>
+  /// @cond refused
+  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
+  template <ext::expression X>
   void operator=(const X&) const {
     static_assert(
         detail::takes<placeholder, detail::got<X>>,
@@ -83,13 +92,16 @@ class placeholder : public tensor<T, E...> {
     static_assert(detail::never<placeholder>,
                   "[placeholder] expects a host value to feed, and got {}");
   }
+  /// @endcond
 };
 
+/// @cond refused
 template <std::convertible_to<std::string_view> Name>
 placeholder(const Name&) -> placeholder<detail::missing>;
+/// @endcond
 
 /// The same with a dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
-                            source_place w = here());
+                            ext::source_place w = ext::here());
 
 }  // namespace deft

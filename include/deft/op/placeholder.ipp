@@ -5,12 +5,13 @@
 
 namespace deft {
 
-tensor_type op::placeholder::infer(std::span<const tensor_type>) const {
+ext::tensor_type op::placeholder::infer(std::span<const ext::tensor_type>) const {
   expect_extents(name, shape, true);
   return {shape, type};
 }
 
-any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape, source_place w) {
+any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
+                            ext::source_place w) {
   return any_tensor(detail::make_placeholder(name, {shape, type}, w));
 }
 

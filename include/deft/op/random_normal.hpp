@@ -21,10 +21,10 @@ namespace deft {
 /// Normally distributed random numbers, float or double: `random_normal(shape<100, 10>, 0.f,
 /// 0.1f)`. New in every run, seeded as random_uniform. Throws invalid_argument if stddev is
 /// negative or a parameter is not finite.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> random_normal(
     shape_t<E...>, std::type_identity_t<T> mean = 0, std::type_identity_t<T> stddev = 1,
-    const random_options& options = {}, source_place w = here()) {
+    const random_options& options = {}, ext::source_place w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
@@ -34,25 +34,27 @@ requires detail::is_known<shape_t<E...>> tensor<T, E...> random_normal(
 /// axis<0>)})` has a row for each of x. The list gives each `dyn` extent, or all extents: numbers,
 /// and int32 or int64 scalars. Throws invalid_argument, in the run for what only that knows, if one
 /// is negative.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_normal(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> mean = 0,
     std::type_identity_t<T> stddev = 1, const random_options& options = {},
-    source_place w = here()) {
+    ext::source_place w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
-template <element T = float, std::int64_t... E, class... Rest>
+/// @cond refused
+template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
-         (!expression<Rest> && ...)) auto random_normal(shape_t<E...>, const Rest&...) {
+         (!ext::expression<Rest> && ...)) auto random_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_normal, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_normal_like(mean)`.
-template <expression X>
+template <ext::expression X>
 auto random_normal_like(const X& x, double mean = 0, double stddev = 1,
-                        const random_options& options = {}, source_place w = here()) {
+                        const random_options& options = {}, ext::source_place w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
@@ -60,5 +62,5 @@ auto random_normal_like(const X& x, double mean = 0, double stddev = 1,
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type = dtype::float32,
-                         const random_options& options = {}, source_place w = here());
+                         const random_options& options = {}, ext::source_place w = ext::here());
 }  // namespace deft

@@ -5,15 +5,16 @@
 
 namespace deft {
 
-tensor_type op::random_normal::infer(std::span<const tensor_type> in) const {
-  tensor_type t = checked(name, in, {mean, stddev});
+ext::tensor_type op::random_normal::infer(std::span<const ext::tensor_type> in) const {
+  ext::tensor_type t = checked(name, in, {mean, stddev});
   if (stddev < 0)
-    fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev, " is negative");
+    ext::fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev,
+              " is negative");
   return t;
 }
 
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type,
-                         const random_options& options, source_place w) {
+                         const random_options& options, ext::source_place w) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;

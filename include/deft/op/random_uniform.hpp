@@ -37,10 +37,10 @@ namespace deft {
 /// in the graph, or on `{.seed = 7}` as options.
 /// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,
 /// or if [low, high) contains no T.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> random_uniform(
     shape_t<E...>, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1,
-    const random_options& options = {}, source_place w = here()) {
+    const random_options& options = {}, ext::source_place w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
@@ -48,24 +48,27 @@ requires detail::is_known<shape_t<E...>> tensor<T, E...> random_uniform(
 }
 /// The same with extents that a run computes, as random_normal has them:
 /// `random_uniform(shape<dyn>, {size_of(x)}, -1, 1)`.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_uniform(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> low = 0,
-    std::type_identity_t<T> high = 1, const random_options& options = {}, source_place w = here()) {
+    std::type_identity_t<T> high = 1, const random_options& options = {},
+    ext::source_place w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
-template <element T = float, std::int64_t... E, class... Rest>
+/// @cond refused
+template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
-         (!expression<Rest> && ...)) auto random_uniform(shape_t<E...>, const Rest&...) {
+         (!ext::expression<Rest> && ...)) auto random_uniform(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_uniform, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_uniform_like(x) < 0.9f`.
-template <expression X>
+template <ext::expression X>
 auto random_uniform_like(const X& x, double low = 0, double high = 1,
-                         const random_options& options = {}, source_place w = here()) {
+                         const random_options& options = {}, ext::source_place w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
@@ -73,5 +76,5 @@ auto random_uniform_like(const X& x, double low = 0, double high = 1,
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
-                          const random_options& options = {}, source_place w = here());
+                          const random_options& options = {}, ext::source_place w = ext::here());
 }  // namespace deft

@@ -5,25 +5,26 @@
 
 namespace deft {
 
-tensor_type op::random_uniform::infer(std::span<const tensor_type> in) const {
-  tensor_type t = checked(name, in, {low, high});
+ext::tensor_type op::random_uniform::infer(std::span<const ext::tensor_type> in) const {
+  ext::tensor_type t = checked(name, in, {low, high});
   if (low > high)
-    fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
-  visit_dtype(type, [&]<class T>() {
+    ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
+              ") is empty");
+  ext::visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>) {
       if (!std::isfinite(static_cast<T>(high - low)))
-        fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
-             ") is wider than the largest ", type);
+        ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
+                  ") is wider than the largest ", type);
       if (low < high && first<T>() > last<T>())
-        fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ", high,
-             ")");
+        ext::fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ",
+                  high, ")");
     }
   });
   return t;
 }
 
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type,
-                          const random_options& options, source_place w) {
+                          const random_options& options, ext::source_place w) {
   op::random_uniform o;
   o.low = low;
   o.high = high;

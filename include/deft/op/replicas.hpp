@@ -55,9 +55,11 @@ struct end_round : replica_round {
   void infer(std::span<const tensor_type> in) const;
 };
 /// Fails the round if it was granted to this session, else only this replica's part in it, with the
-/// error in the input: a line with its code and the message.
+/// error in the input: a line with its code, which ends with `in_part` if gradients may have been
+/// applied in part, and the message.
 struct fail_round : replica_round {
   static constexpr std::string_view name = "fail_round";
+  static constexpr std::string_view in_part = " in part";
   static constexpr int arity = 1;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
@@ -95,6 +97,20 @@ struct resume_rounds : replica_round {
 struct restart_rounds : replica_round {
   static constexpr std::string_view name = "restart_rounds";
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// Yields an int64 that changes where rounds are restarted, and is 0 while the variables may be of
+/// two rounds, as where a replica was lost that applied gradients. Not a replica.
+struct rounds_generation : replica_round {
+  static constexpr std::string_view name = "rounds_generation";
+  static constexpr op_traits traits = op_traits::stateful;
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+/// Waits until that is not 0. Not a replica.
+struct await_whole_rounds : replica_round {
+  static constexpr std::string_view name = "await_whole_rounds";
+  static constexpr op_traits traits =
+      op_traits::stateful | op_traits::effect | op_traits::no_value | op_traits::waits;
   void infer(std::span<const tensor_type> in) const;
 };
 /// Yields int64 (2): how many gradients a round takes now, and how many replicas have not come yet;

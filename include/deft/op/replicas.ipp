@@ -36,6 +36,11 @@ std::vector<tensor_type> await_replicas::infer(std::span<const tensor_type>) con
 void end_round::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void pause_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void resume_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
+tensor_type rounds_generation::infer(std::span<const tensor_type>) const {
+  expect_possible(name);
+  return {dims{}, dtype::int64};
+}
+void await_whole_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void restart_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_possible(name);

@@ -83,13 +83,13 @@ any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w);
 /// The elements of x in row-major order, in the shape `to`. One extent may be `dyn`: it follows
 /// from the number of elements. Throws invalid_argument if the numbers of elements differ, or if an
 /// extent is negative.
-any_tensor reshape(const any_tensor& x, const dims& to, source_place w = here());
+any_tensor reshape(const any_tensor& x, const dims& to, ext::source_place w = ext::here());
 
 /// The same with a shape known at compile time: `reshape(x, shape<dyn, 784>)`.
-template <expression X, std::int64_t... E, class K = kernels_for<X>>
-auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
+auto reshape(const X& x, shape_t<E...> to, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     using To = shape_t<E...>;
     if constexpr (!detail::one_dyn_at_most<From, To>) {
       static_assert(detail::takes<op::reshape, detail::got<X>, To>,
@@ -100,7 +100,7 @@ auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
                     "[reshape] expects a shape of as many elements as there are, and got another");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::reshaped<From, To>, K>(
+      return detail::apply_typed<ext::value_type_of<X>, detail::reshaped<From, To>, K>(
           op::reshape{to.value}, w, x);
   } else
     return reshape(x, to.value, w);
@@ -116,10 +116,10 @@ any_tensor reshape_rows(const any_tensor& x, const any_tensor& like, std::int64_
 }  // namespace detail
 
 /// The elements of x in the shape of `like`. Throws invalid_argument if their numbers differ.
-template <expression X, expression Like, class K = kernels_for<X>>
-auto reshape(const X& x, const Like& like, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<Like>)
-    return tensor_of<value_type_of<X>, shape_type_of<Like>>(
+template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
+auto reshape(const X& x, const Like& like, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<Like>>(
         detail::reshape_like(any_tensor(x), any_tensor(like), w).handle());
   else
     return detail::reshape_like(any_tensor(x), any_tensor(like), w);

@@ -6,16 +6,17 @@
 
 namespace deft {
 
-tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::reshape::infer(std::span<const ext::tensor_type> in) const {
   const dims& x = in[0].shape;
   if (in.size() == 2) {
     dims out = to.empty() ? in[1].shape : to;
     for (auto& e : out)
       if (e < dyn) e = -2 - e < in[1].shape.rank() ? in[1].shape[-2 - e] : e;
-    if (!is_sound(out) || to.contains(dyn))
-      fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape by ", in[1].shape);
+    if (!ext::is_sound(out) || to.contains(dyn))
+      ext::fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape by ", in[1].shape);
     if (x.is_static() && out.is_static() && x.elements() != out.elements())
-      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", out);
+      ext::fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ",
+                out);
     return {out, in[0].type};
   }
   dims out;
@@ -23,18 +24,18 @@ tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
     case fault::none:
       break;
     case fault::several:
-      fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
+      ext::fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
     case fault::extent:
-      fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape for ", x);
+      ext::fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape for ", x);
     case fault::elements:
-      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", to);
+      ext::fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", to);
   }
   return {out, in[0].type};
 }
 
-any_tensor reshape(const any_tensor& x, const dims& to, source_place w) {
+any_tensor reshape(const any_tensor& x, const dims& to, ext::source_place w) {
   if (std::ranges::any_of(to, [](std::int64_t e) { return e < dyn; }))
-    detail::refuse_call(x, str("[reshape] ", to, " is not a valid shape for ", x.shape()), w);
+    detail::refuse_call(x, ext::str("[reshape] ", to, " is not a valid shape for ", x.shape()), w);
   return detail::add_reshape(x, to, w);
 }
 

@@ -10,34 +10,39 @@
 
 namespace deft {
 
-tensor_type op::sum_rows::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::sum_rows::infer(std::span<const ext::tensor_type> in) const {
   const dims &rows = in[0].shape, &indices = in[1].shape;
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[sum_rows] is not defined for ", in[0].type);
-  if (!index_dtypes.has(in[1].type))
-    fail(errc::invalid_argument, "[sum_rows] expects int32 or int64 indices, and got ", in[1].type);
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[sum_rows] is not defined for ", in[0].type);
+  if (!ext::index_dtypes.has(in[1].type))
+    ext::fail(errc::invalid_argument, "[sum_rows] expects int32 or int64 indices, and got ",
+              in[1].type);
   bool fit = rows.rank() >= indices.rank();
   for (int i = 0; fit && i < indices.rank(); ++i)
     fit = rows[i] == indices[i] || rows[i] == dyn || indices[i] == dyn;
   if (!fit)
-    fail(errc::invalid_argument, "[sum_rows] ", rows, " does not hold rows for indices of ",
-         indices);
+    ext::fail(errc::invalid_argument, "[sum_rows] ", rows, " does not hold rows for indices of ",
+              indices);
   return in[0];
 }
 
-tensor_type op::row_update::checked_rows(std::string_view op,
-                                         std::span<const tensor_type> in) const {
-  const tensor_type v = checked(op);
-  if (!is_numeric(type)) fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
-  if (!index_dtypes.has(in[1].type))
-    fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ", in[1].type);
+ext::tensor_type op::row_update::checked_rows(std::string_view op,
+                                              std::span<const ext::tensor_type> in) const {
+  const ext::tensor_type v = checked(op);
+  if (!ext::is_numeric(type))
+    ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
+  if (!ext::index_dtypes.has(in[1].type))
+    ext::fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ",
+              in[1].type);
   dims rows;
   if (in[0].type != type || !gather::shape(shape, in[1].shape, rows) ||
-      !may_equal(rows, in[0].shape))
-    fail(errc::invalid_argument, "[", op, "] ", in[0], " does not hold rows of variable \"",
-         variable_name, "\", ", v, ", for indices of ", in[1].shape);
+      !ext::may_equal(rows, in[0].shape))
+    ext::fail(errc::invalid_argument, "[", op, "] ", in[0], " does not hold rows of variable \"",
+              variable_name, "\", ", v, ", for indices of ", in[1].shape);
   return v;
 }
+
+namespace ext {
 
 any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repeat,
                     source_place w) {
@@ -45,31 +50,33 @@ any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repe
   return detail::apply_any(op::sum_rows{repeat}, in, w);
 }
 
+}  // namespace ext
+
 namespace {
 
-assigned<any_tensor> update_rows(const op_def& def, const any_variable& v,
-                                 const any_tensor& indices, const any_tensor& rows,
-                                 source_place w) {
-  const output in[] = {rows.handle(), indices.handle()};
-  node_request r;
+ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable& v,
+                                      const any_tensor& indices, const any_tensor& rows,
+                                      ext::source_place w) {
+  const ext::output in[] = {rows.handle(), indices.handle()};
+  ext::node_request r;
   r.def = &def;
   r.attributes = v.handle().node->attributes;
   r.inputs = in;
   r.place = w;
   r.device = v.handle().node->device();
   r.keeps = v.handle().node;
-  return assigned<any_tensor>(output{graph::of(*v.handle().node).add(std::move(r)), 0});
+  return ext::assigned<any_tensor>(ext::output{graph::of(*v.handle().node).add(std::move(r)), 0});
 }
 
 }  // namespace
 
-assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
-                                 const any_tensor& rows, source_place w) {
-  return update_rows(record_of<op::scatter_sub>, v, indices, rows, w);
+ext::assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
+                                      const any_tensor& rows, ext::source_place w) {
+  return update_rows(ext::record_of<op::scatter_sub>, v, indices, rows, w);
 }
-assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor& indices,
-                                    const any_tensor& rows, source_place w) {
-  return update_rows(record_of<op::scatter_update>, v, indices, rows, w);
+ext::assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor& indices,
+                                         const any_tensor& rows, ext::source_place w) {
+  return update_rows(ext::record_of<op::scatter_update>, v, indices, rows, w);
 }
 
 namespace detail {

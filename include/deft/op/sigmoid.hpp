@@ -21,9 +21,9 @@ struct sigmoid : elementwise<1, typing::floating> {
 
 namespace deft {
 /// The logistic function 1 / (1 + exp(-x)) of each element, float or double.
-template <expression X>
-auto sigmoid(const X& x, source_place w = here()) {
-  return make<op::sigmoid>(w, x);
+template <ext::expression X>
+auto sigmoid(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::sigmoid>(w, x);
 }
 }  // namespace deft
 

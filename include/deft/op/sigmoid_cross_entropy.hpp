@@ -25,9 +25,9 @@ namespace deft {
 /// label z the probability of yes, both float or both double; broadcast as for `+`. It is infinite
 /// only for an infinite logit with another label.
 template <class X, class Z>
-requires operands<X, Z>
-auto sigmoid_cross_entropy(const X& logits, const Z& labels, source_place w = here()) {
-  return make<op::sigmoid_cross_entropy>(w, logits, labels);
+requires ext::operands<X, Z>
+auto sigmoid_cross_entropy(const X& logits, const Z& labels, ext::source_place w = ext::here()) {
+  return ext::make<op::sigmoid_cross_entropy>(w, logits, labels);
 }
 }  // namespace deft
 

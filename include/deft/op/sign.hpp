@@ -19,9 +19,9 @@ struct sign : elementwise<1> {
 
 namespace deft {
 /// -1, 0 or 1 for each element; NaN stays NaN. It has no gradient.
-template <expression X>
-auto sign(const X& x, source_place w = here()) {
-  return make<op::sign>(w, x);
+template <ext::expression X>
+auto sign(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::sign>(w, x);
 }
 }  // namespace deft
 

@@ -22,9 +22,9 @@ struct silu : elementwise<1, typing::floating> {
 
 namespace deft {
 /// x * sigmoid(x) of each element, float or double.
-template <expression X>
-auto silu(const X& x, source_place w = here()) {
-  return make<op::silu>(w, x);
+template <ext::expression X>
+auto silu(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::silu>(w, x);
 }
 }  // namespace deft
 

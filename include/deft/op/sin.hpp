@@ -19,9 +19,9 @@ struct sin : elementwise<1, typing::floating> {
 
 namespace deft {
 /// Sine of each element, in radians.
-template <expression X>
-auto sin(const X& x, source_place w = here()) {
-  return make<op::sin>(w, x);
+template <ext::expression X>
+auto sin(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::sin>(w, x);
 }
 }  // namespace deft
 

@@ -5,11 +5,11 @@
 
 namespace deft {
 
-tensor_type op::size_of::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::size_of::infer(std::span<const ext::tensor_type> in) const {
   dims sorted;
   if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
-    fail(errc::invalid_argument, "[size_of] expects axes of a tensor of rank ", in[0].shape.rank(),
-         ", ascending and each once, and got ", list_text(axes));
+    ext::fail(errc::invalid_argument, "[size_of] expects axes of a tensor of rank ",
+              in[0].shape.rank(), ", ascending and each once, and got ", ext::list_text(axes));
   return {dims{}, dtype::int64};
 }
 

@@ -39,11 +39,13 @@ struct slice {
 
 namespace deft {
 
-/// The first index of each axis, known at compile time: `slice(x, at<0, 2>, shape<4, 3>)`.
+/// The first index that `slice` takes of each axis, as a type; see at.
 template <std::int64_t... First>
 struct at_t {
-  static constexpr dims value{First...};
+  static constexpr dims value{First...};  ///< one index for each axis, from 0
 };
+/// The first index of each axis, known at compile time: `slice(x, at<0, 2>, shape<4, 3>)` is
+/// columns 2 to 4 of rows 0 to 3.
 template <std::int64_t... First>
 inline constexpr at_t<First...> at{};
 
@@ -86,21 +88,24 @@ any_tensor slice_at(const any_tensor& x, const size_list& begin, const run_exten
 
 /// The part of x that begins at the index `begin` and has the extents `size`, where `dyn` means up
 /// to the end of the axis. Throws invalid_argument unless x has such a part.
-any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, source_place w = here());
+any_tensor slice(const any_tensor& x, const dims& begin, const dims& size,
+                 ext::source_place w = ext::here());
 
 /// The same, known at compile time: for x of (?,10), `slice(x, at<0, 2>, shape<dyn, 3>)` is the
 /// columns 2, 3 and 4.
-template <expression X, std::int64_t... First, std::int64_t... E, class K = kernels_for<X>>
-auto slice(const X& x, at_t<First...> begin, shape_t<E...> size, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+template <ext::expression X, std::int64_t... First, std::int64_t... E,
+          class K = ext::kernels_for<X>>
+auto slice(const X& x, at_t<First...> begin, shape_t<E...> size,
+           ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice<From, at_t<First...>, shape_t<E...>>) {
       static_assert(detail::takes<op::slice, detail::got<X>, at_t<First...>, shape_t<E...>>,
                     "[slice] expects a first index and a size of each axis within the tensor's "
                     "extents, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>,
+      return detail::apply_typed<ext::value_type_of<X>,
                                  detail::sliced<From, at_t<First...>, shape_t<E...>>, K>(
           op::slice{begin.value, size.value}, w, x);
   } else
@@ -111,50 +116,50 @@ auto slice(const X& x, at_t<First...> begin, shape_t<E...> size, source_place w 
 /// int64 scalars of the graph and numbers, or with an integer vector. `dyn` means up to the end of
 /// the axis. Throws invalid_argument, in the run for what only that knows, unless x has such a
 /// part.
-template <expression X, std::int64_t... E, class K = kernels_for<X>>
+template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
-           source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+           ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice_somewhere<From, shape_t<E...>>) {
       static_assert(detail::takes<op::slice, detail::got<X>, shape_t<E...>>,
                     "[slice] expects a size of each axis within the tensor's extents, and got "
                     "others");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, detail::sliced_somewhere<From, shape_t<E...>>>(
+      return ext::tensor_of<ext::value_type_of<X>, detail::sliced_somewhere<From, shape_t<E...>>>(
           detail::slice_at(any_tensor(x), begin, detail::run_extents(size.value), w).handle());
   } else
     return detail::slice_at(any_tensor(x), begin, detail::run_extents(size.value), w);
 }
 /// Likewise, with sizes that a run computes, and that give the extents that are `dyn`, or all:
 /// `slice(x, {i, 0}, shape<dyn, 10>, {n})`.
-template <expression X, std::int64_t... E, class K = kernels_for<X>>
+template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
-           const detail::size_list& n, source_place w = here()) {
+           const detail::size_list& n, ext::source_place w = ext::here()) {
   const any_tensor all(x);
   const auto e = detail::declared_extents("slice", size.value, n, all.type(), w);
-  if constexpr (typed_expression<X>) {
-    using From = shape_type_of<X>;
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice_somewhere<From, shape_t<E...>>) {
       static_assert(detail::takes<op::slice, detail::got<X>, shape_t<E...>>,
                     "[slice] expects a size of each axis within the tensor's extents, and got "
                     "others");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, shape_t<E...>>(
+      return ext::tensor_of<ext::value_type_of<X>, shape_t<E...>>(
           detail::slice_at(all, begin, e, w).handle());
   } else
     return detail::slice_at(all, begin, e, w);
 }
 /// Likewise, of any sizes: the extents of the result are known only at run time.
-template <expression X, class K = kernels_for<X>>
+template <ext::expression X, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, const detail::size_list& sizes,
-           source_place w = here()) {
+           ext::source_place w = ext::here()) {
   const any_tensor part = detail::slice_at(any_tensor(x), begin, sizes, w);
-  if constexpr (typed_expression<X>) {
-    using some = detail::unknown_extents<shape_type_of<X>>;
-    return tensor_of<value_type_of<X>, some>(part.handle());
+  if constexpr (ext::typed_expression<X>) {
+    using some = detail::unknown_extents<ext::shape_type_of<X>>;
+    return ext::tensor_of<ext::value_type_of<X>, some>(part.handle());
   } else
     return part;
 }
@@ -166,5 +171,7 @@ template <class N>
 auto deft::op::slice::grad(const N& n, any_tensor dz) {
   const auto o = n.attr();
   const any_tensor begin = o.begin.contains(dyn) ? n.in(n.inputs() - 1) : any_tensor();
-  return detail::pad_to(dz, o.begin, o.size, n.template in<0>(), begin);
+  // Where an input says the size, its `dyn` extents do not mean up to the end.
+  const bool sized = n.inputs() > (begin.valid() ? 2 : 1);
+  return detail::pad_to(dz, o.begin, sized ? dims() : o.size, n.template in<0>(), begin);
 }

@@ -24,9 +24,9 @@ inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
 }  // namespace detail
 
 /// Softmax of float or double logits along the last axis, exp(x) / sum(exp(x)), in the shape of x.
-template <expression X, class K = kernels_for<X>>
-auto softmax(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto softmax(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_floating_expression<X>) {
       static_assert(
           detail::takes<op::softmax, detail::got<X>>,
@@ -37,7 +37,8 @@ auto softmax(const X& x, source_place w = here()) {
                     "[softmax] expects a last axis, and got a scalar");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::softmax{}, w, x);
+      return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::softmax{}, w,
+                                                                                  x);
   } else
     return detail::apply<K>(op::softmax{}, w, x);
 }
@@ -56,37 +57,39 @@ any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place 
 }  // namespace detail
 
 /// Softmax along one axis: `softmax(x, axis<0>)`.
-template <expression X, int A, class K = kernels_for<X>>
-auto softmax(const X& x, axis_t<A> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
+template <ext::expression X, int A, class K = ext::kernels_for<X>>
+auto softmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_floating_expression<X>) {
       static_assert(
           detail::takes<op::softmax, detail::got<X>>,
           "[softmax] expects a floating tensor, and got another dtype: use cast<float>(x)");
       return detail::refused();
-    } else if constexpr (!detail::axis_in_range<shape_type_of<X>, A>) {
+    } else if constexpr (!detail::axis_in_range<ext::shape_type_of<X>, A>) {
       static_assert(detail::takes<op::softmax, detail::got<X>, axis_t<A>>,
                     "[softmax] expects an axis within the tensor's rank, and got another");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, shape_type_of<X>>(
+      return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
           detail::add_softmax(any_tensor(detail::any_lower<K>(x, w)), a.value, w).handle());
   } else
     return detail::add_softmax(x, a.value, w);
 }
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
-template <expression X>
-any_tensor softmax(const X& x, const axes& a, source_place w = here()) {
+template <ext::expression X>
+any_tensor softmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_softmax(any_tensor(x), a.value, w);
 }
-template <expression X, std::integral A>
+/// @cond refused
+template <ext::expression X, std::integral A>
 auto softmax(const X&, A) {
   static_assert(detail::takes<op::softmax, detail::got<X>, A>,
                 "[softmax] expects an axis, and got a number: softmax(x, axis<1>), or softmax(x, "
-                "axes{1}) where only run time knows it");
+                "axes{1}) where it is known only at run time");
   return detail::refused();
 }
+/// @endcond
 
 }  // namespace deft
 

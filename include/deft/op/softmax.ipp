@@ -12,11 +12,11 @@
 
 namespace deft {
 
-tensor_type op::softmax::infer(std::span<const tensor_type> in) const {
-  if (!is_floating(in[0].type))
-    fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
+ext::tensor_type op::softmax::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_floating(in[0].type))
+    ext::fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
   if (in[0].shape.rank() < 1)
-    fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
+    ext::fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
   return in[0];
 }
 
@@ -46,6 +46,7 @@ any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
 
 any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w) {
   const axes along{softmax_axis("log_softmax", x, given, w)};
+  if (x.shape()[along.value[0]] == 0) return x;  // nothing has a maximum
   // What is taken off changes only the range, and has no gradient.
   const any_tensor shifted = x - stop_gradient(max(x, along, keepdims, w), w);
   return shifted - log(sum(exp(shifted, w), along, keepdims, w), w);

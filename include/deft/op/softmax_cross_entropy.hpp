@@ -79,9 +79,9 @@ inline constexpr bool label_shape_fits =
 /// less. The loss has one value for each row, in the dtype of the logits. Throws invalid_argument
 /// for labels that do not match (a compile error where the types show it). The run throws
 /// out_of_range for a class that is not one.
-template <expression L, expression Y, class K = kernels_for<L>>
-auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
-  if constexpr (typed_expression<L> && typed_expression<Y>) {
+template <ext::expression L, ext::expression Y, class K = ext::kernels_for<L>>
+auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<L> && ext::typed_expression<Y>) {
     if constexpr (!detail::is_floating_expression<L>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
                     "[softmax_cross_entropy] expects floating logits, and got another dtype: use "
@@ -107,7 +107,8 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
       return detail::refused();
     } else {
       return detail::apply_typed<
-          value_type_of<L>, detail::cross_entropy_shape<shape_type_of<L>, shape_type_of<Y>>, K>(
+          ext::value_type_of<L>,
+          detail::cross_entropy_shape<ext::shape_type_of<L>, ext::shape_type_of<Y>>, K>(
           op::softmax_cross_entropy{}, w, logits, labels);
     }
   } else

@@ -5,43 +5,45 @@
 
 namespace deft {
 
-std::array<tensor_type, 3> op::softmax_cross_entropy::infer(std::span<const tensor_type> in) const {
+std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(
+    std::span<const ext::tensor_type> in) const {
   const auto &logits = in[0], &labels = in[1];
-  if (!is_floating(logits.type))
-    fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
+  if (!ext::is_floating(logits.type))
+    ext::fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
   bool sparse = labels.shape.rank() == logits.shape.rank() - 1;
   dims loss;
   if (!shape(logits.shape, labels.shape, loss) ||
       (sparse ? labels.type != dtype::int32 && labels.type != dtype::int64
               : labels.type != logits.type))
-    fail(errc::invalid_argument,
-         "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
-         "row, and got ",
-         labels, " for ", logits);
-  const tensor_type row{loss, logits.type};
+    ext::fail(
+        errc::invalid_argument,
+        "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
+        "row, and got ",
+        labels, " for ", logits);
+  const ext::tensor_type row{loss, logits.type};
   return {row, row, row};
 }
 
 namespace {
 
-void expect_rows(std::string_view op, const tensor_type& rows, const tensor_type& given) {
-  if (given.type != rows.type || !may_equal(given.shape, rows.shape))
-    fail(errc::invalid_argument, "[", op, "] expects a value per row (", rows, "), and got ",
-         given);
+void expect_rows(std::string_view op, const ext::tensor_type& rows, const ext::tensor_type& given) {
+  if (given.type != rows.type || !ext::may_equal(given.shape, rows.shape))
+    ext::fail(errc::invalid_argument, "[", op, "] expects a value per row (", rows, "), and got ",
+              given);
 }
 
 }  // namespace
 
-tensor_type op::softmax_cross_entropy_grad::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::softmax_cross_entropy_grad::infer(std::span<const ext::tensor_type> in) const {
   const auto rows = softmax_cross_entropy().infer(in.first(2));
   for (std::size_t i = 2; i < 5; ++i) expect_rows(name, rows[0], in[i]);
   return in[0];
 }
 
-std::array<tensor_type, 4> op::softmax_cross_entropy_with_grad::infer(
-    std::span<const tensor_type> in) const {
+std::array<ext::tensor_type, 4> op::softmax_cross_entropy_with_grad::infer(
+    std::span<const ext::tensor_type> in) const {
   const auto rows = softmax_cross_entropy().infer(in.first(2));
-  if (in[2] != tensor_type{{}, rows[0].type}) expect_rows(name, rows[0], in[2]);
+  if (in[2] != ext::tensor_type{{}, rows[0].type}) expect_rows(name, rows[0], in[2]);
   return {rows[0], rows[1], rows[2], in[0]};
 }
 

@@ -19,9 +19,9 @@ struct softplus : elementwise<1, typing::floating> {
 
 namespace deft {
 /// log(1 + exp(x)) of each element, float or double.
-template <expression X>
-auto softplus(const X& x, source_place w = here()) {
-  return make<op::softplus>(w, x);
+template <ext::expression X>
+auto softplus(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::softplus>(w, x);
 }
 }  // namespace deft
 

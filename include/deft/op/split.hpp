@@ -36,22 +36,22 @@ std::vector<any_tensor> add_split(const any_tensor& x, const dims& given, std::i
 /// N parts of equal size along an axis: for x of (?,12), `auto [a, b, c] = split<3>(x, axis<1>)`
 /// are three tensors of (?,4). Throws invalid_argument unless the axis' extent is known and a
 /// multiple of N.
-template <int N, expression X, int A, class K = kernels_for<X>>
-auto split(const X& x, axis_t<A> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <int N, ext::expression X, int A, class K = ext::kernels_for<X>>
+auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_split<N, S, A>) {
       static_assert(detail::takes<op::split, detail::got<X>, axis_t<A>>,
                     "[split] expects an axis in range whose extent is known and a multiple of the "
                     "number of parts");
       return std::array<detail::refused, std::size_t(N < 1 ? 1 : N)>{};
     } else {
-      using part = tensor_of<value_type_of<X>, detail::split_shape<N, S, A>>;
+      using part = ext::tensor_of<ext::value_type_of<X>, detail::split_shape<N, S, A>>;
       const any_tensor whole(detail::any_lower<K>(x, w));
       return [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
-        return std::array<part, std::size_t{N}>{
-            part(detail::split_part(whole, normalize_axis(A, S::value.n), N, std::int64_t{Nth}, w)
-                     .handle())...};
+        return std::array<part, std::size_t{N}>{part(
+            detail::split_part(whole, ext::normalize_axis(A, S::value.n), N, std::int64_t{Nth}, w)
+                .handle())...};
       }
       (std::make_index_sequence<std::size_t{N}>());
     }
@@ -61,14 +61,20 @@ auto split(const X& x, axis_t<A> a, source_place w = here()) {
     return parts;
   }
 }
-/// The same where the number of parts is known only at run time, or the axis too.
-template <expression X, int A, class K = kernels_for<X>>
-std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n, source_place w = here()) {
+/// The same where the number of parts is known only at run time, or the axis too:
+/// `split(x, axes{1}, n)`. Also throws invalid_argument unless `n` is at least 1 and there is
+/// exactly one axis, in range.
+/// @{
+template <ext::expression X, int A, class K = ext::kernels_for<X>>
+std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n,
+                              ext::source_place w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
-template <expression X, class K = kernels_for<X>>
-std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n,
+                              ext::source_place w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
+/// @}
 
 }  // namespace deft

@@ -19,9 +19,9 @@ struct sqrt : elementwise<1, typing::floating> {
 
 namespace deft {
 /// Square root of each element, float or double; NaN for negative ones.
-template <expression X>
-auto sqrt(const X& x, source_place w = here()) {
-  return make<op::sqrt>(w, x);
+template <ext::expression X>
+auto sqrt(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::sqrt>(w, x);
 }
 }  // namespace deft
 

@@ -19,9 +19,9 @@ struct square : elementwise<1> {
 
 namespace deft {
 /// Each number times itself, in the dtype of x; integers wrap.
-template <expression X>
-auto square(const X& x, source_place w = here()) {
-  return make<op::square>(w, x);
+template <ext::expression X>
+auto square(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::square>(w, x);
 }
 }  // namespace deft
 

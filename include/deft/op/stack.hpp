@@ -35,19 +35,19 @@ any_tensor add_stack(std::int64_t axis, std::span<const any_tensor> parts, sourc
 /// The tensors along a new axis, numbered as in the result: `stack(axis<1>, a, b, c)` of three
 /// (?,4) is (?,3,4). Dtypes and shapes must agree; if they do not, it is a compile error where the
 /// types show it, and throws invalid_argument otherwise.
-template <int A, expression X, expression... Rest, class K = kernels_for<X>>
+template <int A, ext::expression X, ext::expression... Rest, class K = ext::kernels_for<X>>
 auto stack(axis_t<A>, const X& x, const Rest&... rest) {
-  if constexpr (typed_expression<X> && (typed_expression<Rest> && ...)) {
+  if constexpr (ext::typed_expression<X> && (ext::typed_expression<Rest> && ...)) {
     if constexpr (!detail::one_value_type<X, Rest...> ||
-                  !detail::can_stack<A, shape_type_of<X>, shape_type_of<Rest>...>) {
+                  !detail::can_stack<A, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>) {
       static_assert(detail::takes<op::stack, axis_t<A>, detail::got<X>, detail::got<Rest>...>,
                     "[stack] expects an axis of the result, and tensors of one dtype and shape");
       return detail::refused();
     } else {
       const any_tensor parts[] = {any_tensor(detail::any_lower<K>(x, {})),
                                   any_tensor(detail::any_lower<K>(rest, {}))...};
-      return tensor_of<value_type_of<X>,
-                       detail::stacked<A, shape_type_of<X>, shape_type_of<Rest>...>>(
+      return ext::tensor_of<ext::value_type_of<X>,
+                            detail::stacked<A, ext::shape_type_of<X>, ext::shape_type_of<Rest>...>>(
           detail::add_stack(A, parts, {}).handle());
     }
   } else {
@@ -58,23 +58,26 @@ auto stack(axis_t<A>, const X& x, const Rest&... rest) {
 }
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or shapes differ.
-any_tensor stack(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
+any_tensor stack(const axes& axis, std::span<const any_tensor> parts,
+                 ext::source_place w = ext::here());
 /// The same of tensors of one type, at least one: the new axis is dyn, or the result an any_tensor
 /// if they are such.
-template <int A, expression X>
-auto stack(axis_t<A>, const std::vector<X>& parts, source_place w = here()) {
+template <int A, ext::expression X>
+auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_place w = ext::here()) {
   const std::vector<any_tensor> all(parts.begin(), parts.end());
-  if constexpr (!typed_expression<X>) {
+  if constexpr (!ext::typed_expression<X>) {
     return stack(axes{A}, all, w);
-  } else if constexpr (!detail::can_stack<A, shape_type_of<X>>) {
+  } else if constexpr (!detail::can_stack<A, ext::shape_type_of<X>>) {
     static_assert(detail::takes<op::stack, axis_t<A>, detail::got<X>>,
                   "[stack] expects an axis of the result, and tensors of one dtype and shape");
     return detail::refused();
   } else
-    return tensor_of<value_type_of<X>, detail::dyn_along<A, detail::stacked<A, shape_type_of<X>>>>(
+    return ext::tensor_of<ext::value_type_of<X>,
+                          detail::dyn_along<A, detail::stacked<A, ext::shape_type_of<X>>>>(
         stack(axes{A}, all, w).handle(), w);
 }
-template <expression X, class... Rest>
+/// @cond refused
+template <ext::expression X, class... Rest>
 detail::refused stack(const X&, const Rest&...) {
   static_assert(
       detail::takes<op::stack, detail::got<X>, detail::got<Rest>...>,
@@ -82,7 +85,7 @@ detail::refused stack(const X&, const Rest&...) {
       "a vector of tensors");
   return {};
 }
-template <expression X, int A>
+template <ext::expression X, int A>
 detail::refused stack(std::initializer_list<X>, axis_t<A>) {
   static_assert(
       detail::takes<op::stack, detail::got<X>, axis_t<A>>,
@@ -90,5 +93,6 @@ detail::refused stack(std::initializer_list<X>, axis_t<A>) {
       "a vector of tensors");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

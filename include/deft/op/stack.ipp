@@ -5,29 +5,30 @@
 
 namespace deft {
 
-any_tensor stack(const axes& axis, std::span<const any_tensor> parts, source_place w) {
+any_tensor stack(const axes& axis, std::span<const any_tensor> parts, ext::source_place w) {
   if (parts.empty() || axis.value.size() != 1)
     throw error(errc::invalid_argument,
-                str("[stack] expects one axis and one tensor at least, and got ", axis.value.size(),
-                    " and ", parts.size()),
+                ext::str("[stack] expects one axis and one tensor at least, and got ",
+                         axis.value.size(), " and ", parts.size()),
                 "stack", w);
   return detail::add_stack(axis.value[0], parts, w);
 }
 
-any_tensor detail::add_stack(std::int64_t axis, std::span<const any_tensor> parts, source_place w) {
+any_tensor detail::add_stack(std::int64_t axis, std::span<const any_tensor> parts,
+                             ext::source_place w) {
   const any_tensor& first = parts[0];
-  const int front = normalize_axis(axis, first.rank() + 1);
+  const int front = ext::normalize_axis(axis, first.rank() + 1);
   if (front < 0 || first.rank() == max_rank)
     refuse_call(first,
-                str("[stack] expects an axis of a result of rank ", first.rank() + 1,
-                    ", at most 8, and got ", axis),
+                ext::str("[stack] expects an axis of a result of rank ", first.rank() + 1,
+                         ", at most 8, and got ", axis),
                 w);
-  std::vector<output> expanded;
+  std::vector<ext::output> expanded;
   for (const any_tensor& p : parts) {
-    if (p.type() != first.type() || !may_equal(p.shape(), first.shape()))
+    if (p.type() != first.type() || !ext::may_equal(p.shape(), first.shape()))
       refuse_call(p,
-                  str("[stack] expects tensors of one dtype and shape, and got ",
-                      first.handle().type(), " and ", p.handle().type()),
+                  ext::str("[stack] expects tensors of one dtype and shape, and got ",
+                           first.handle().type(), " and ", p.handle().type()),
                   w);
     expanded.push_back(expand(p, {front}, w).handle());
   }

@@ -22,9 +22,9 @@ namespace deft {
 /// x; integers wrap. Summed axes are dropped, or kept with extent 1 if `keepdims` is the last
 /// argument. `sum(x, axes{0, 2})` takes axes known only at run time and returns an any_tensor. The
 /// sum of no elements is 0. Throws invalid_argument for axes out of range or given twice.
-template <expression X, detail::axes_choice A = detail::every_axis,
-          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
+auto sum(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::sum, detail::got<X>>,
                   "[sum] expects a tensor of numbers, and got bool: use cast<float>(x)");
@@ -33,8 +33,9 @@ auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
     return detail::reduce<op::sum, K>(x, a, keep, w);
 }
 /// The same with axes known only at run time: `sum(x, {0, 2})`.
-template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
-auto sum(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
+          class K = ext::kernels_for<X>>
+auto sum(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
   return sum<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

@@ -5,9 +5,9 @@
 
 namespace deft {
 
-tensor_type op::sum::infer(std::span<const tensor_type> in) const {
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[sum] is not defined for ", in[0].type);
+ext::tensor_type op::sum::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[sum] is not defined for ", in[0].type);
   return {shape_checked(name, in[0].shape), in[0].type};
 }
 

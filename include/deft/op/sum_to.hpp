@@ -33,15 +33,15 @@ any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w)
 /// x summed over the axes along which `like` would be broadcast to it: the leading ones that `like`
 /// lacks, and those where its extent is 1. The result has the shape of `like` and the dtype of x.
 /// Throws invalid_argument if `like` cannot be broadcast to the shape of x.
-template <expression X, expression Like, class K = kernels_for<X>>
-auto sum_to(const X& x, const Like& like, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<Like>) {
-    if constexpr (!detail::may_sum_to<shape_type_of<X>, shape_type_of<Like>>) {
+template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
+auto sum_to(const X& x, const Like& like, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>) {
+    if constexpr (!detail::may_sum_to<ext::shape_type_of<X>, ext::shape_type_of<Like>>) {
       static_assert(detail::takes<op::sum_to, detail::got<X>, detail::got<Like>>,
                     "[sum_to] expects a tensor that the other can be broadcast to");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, shape_type_of<Like>>(
+      return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<Like>>(
           detail::sum_like(any_tensor(x), any_tensor(like), w).handle());
   } else
     return detail::sum_like(any_tensor(x), any_tensor(like), w);

@@ -8,11 +8,12 @@
 
 namespace deft {
 
-tensor_type op::sum_to::infer(std::span<const tensor_type> in) const {
-  if (!is_numeric(in[0].type))
-    fail(errc::invalid_argument, "[sum_to] is not defined for ", in[0].type);
+ext::tensor_type op::sum_to::infer(std::span<const ext::tensor_type> in) const {
+  if (!ext::is_numeric(in[0].type))
+    ext::fail(errc::invalid_argument, "[sum_to] is not defined for ", in[0].type);
   if (!possible(in[0].shape, in[1].shape))
-    fail(errc::invalid_argument, "[sum_to] ", in[1].shape, " cannot be broadcast to ", in[0].shape);
+    ext::fail(errc::invalid_argument, "[sum_to] ", in[1].shape, " cannot be broadcast to ",
+              in[0].shape);
   return {in[1].shape, in[0].type};
 }
 

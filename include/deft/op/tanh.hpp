@@ -19,9 +19,9 @@ struct tanh : elementwise<1, typing::floating> {
 
 namespace deft {
 /// Hyperbolic tangent of each element, float or double.
-template <expression X>
-auto tanh(const X& x, source_place w = here()) {
-  return make<op::tanh>(w, x);
+template <ext::expression X>
+auto tanh(const X& x, ext::source_place w = ext::here()) {
+  return ext::make<op::tanh>(w, x);
 }
 }  // namespace deft
 

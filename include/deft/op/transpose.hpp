@@ -52,35 +52,35 @@ inline constexpr bool is_permutation = transposed<Shape, Perm>::possible;
 }  // namespace detail
 
 /// x with its axes in reverse order: a matrix transposed.
-template <expression X, class K = kernels_for<X>>
-auto transpose(const X& x, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, class K = ext::kernels_for<X>>
+auto transpose(const X& x, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     using P = detail::reversal<S>;
-    return detail::apply_typed<value_type_of<X>, detail::transposed<S, P>, K>(
+    return detail::apply_typed<ext::value_type_of<X>, detail::transposed<S, P>, K>(
         op::transpose{P::value}, w, x);
   } else
     return detail::apply<K>(op::transpose{op::transpose::reversed(x.rank())}, w, x);
 }
 /// Axis i of the result is axis P[i] of x: `transpose(x, perm<0, 2, 1>)`.
-template <expression X, int... P, class K = kernels_for<X>>
-auto transpose(const X& x, perm_t<P...> p, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, int... P, class K = ext::kernels_for<X>>
+auto transpose(const X& x, perm_t<P...> p, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_permutation<S, perm_t<P...>>) {
       static_assert(detail::takes<op::transpose, detail::got<X>, perm_t<P...>>,
                     "[transpose] expects a permutation of the tensor's axes, and got another list");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::transposed<S, perm_t<P...>>, K>(
+      return detail::apply_typed<ext::value_type_of<X>, detail::transposed<S, perm_t<P...>>, K>(
           op::transpose{p.value}, w, x);
   } else
     return detail::apply<K>(op::transpose{p.value}, w, x);
 }
 /// The same with a permutation known only at run time.
 /// Throws invalid_argument if it is not a permutation of x's axes.
-template <expression X, class K = kernels_for<X>>
-any_tensor transpose(const X& x, const axes& perm, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor transpose(const X& x, const axes& perm, ext::source_place w = ext::here()) {
   return detail::apply<K>(op::transpose{perm.value}, w, x);
 }
 

@@ -5,11 +5,11 @@
 
 namespace deft {
 
-tensor_type op::transpose::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::transpose::infer(std::span<const ext::tensor_type> in) const {
   dims out;
   if (!shape(in[0].shape, out))
-    fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
-         " axes, and got ", list_text(perm));
+    ext::fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
+              " axes, and got ", ext::list_text(perm));
   return {out, in[0].type};
 }
 

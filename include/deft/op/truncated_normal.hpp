@@ -20,38 +20,40 @@ namespace deft {
 /// Normally distributed random numbers of mean 0, float or double; those beyond two standard
 /// deviations are drawn again: `truncated_normal(shape<784, 128>, 0.05f)`. New in every run, seeded
 /// as random_uniform. Throws invalid_argument if stddev is negative or not finite.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> truncated_normal(
     shape_t<E...>, std::type_identity_t<T> stddev = 1, const random_options& options = {},
-    source_place w = here()) {
+    ext::source_place w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
 /// The same with extents that a run computes, as random_normal has them:
 /// `truncated_normal(shape<dyn, 16>, {size_of(x, axis<0>)})`.
-template <element T = float, std::int64_t... E>
+template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> truncated_normal(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> stddev = 1,
-    const random_options& options = {}, source_place w = here()) {
+    const random_options& options = {}, ext::source_place w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
 }
-template <element T = float, std::int64_t... E, class... Rest>
+/// @cond refused
+template <ext::element T = float, std::int64_t... E, class... Rest>
 requires(!detail::is_known<shape_t<E...>> &&
-         (!expression<Rest> && ...)) auto truncated_normal(shape_t<E...>, const Rest&...) {
+         (!ext::expression<Rest> && ...)) auto truncated_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::truncated_normal, shape_t<E...>>();
 }
+/// @endcond
 /// In the dtype and shape of `x`, whose elements are not used.
-template <expression X>
+template <ext::expression X>
 auto truncated_normal_like(const X& x, double stddev = 1, const random_options& options = {},
-                           source_place w = here()) {
+                           ext::source_place w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_like(o, x, options, w);
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
-                            const random_options& options = {}, source_place w = here());
+                            const random_options& options = {}, ext::source_place w = ext::here());
 }  // namespace deft

@@ -5,16 +5,16 @@
 
 namespace deft {
 
-tensor_type op::truncated_normal::infer(std::span<const tensor_type> in) const {
-  tensor_type t = checked(name, in, {stddev});
+ext::tensor_type op::truncated_normal::infer(std::span<const ext::tensor_type> in) const {
+  ext::tensor_type t = checked(name, in, {stddev});
   if (stddev < 0)
-    fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
-         " is negative");
+    ext::fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
+              " is negative");
   return t;
 }
 
 any_tensor truncated_normal(const dims& shape, double stddev, dtype type,
-                            const random_options& options, source_place w) {
+                            const random_options& options, ext::source_place w) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_any(o, shape, type, options, w);

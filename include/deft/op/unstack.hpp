@@ -26,17 +26,17 @@ std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, sour
 /// The tensors along an axis, without it: for x of (?,20,8), `unstack(x, axis<1>)` are 20 tensors
 /// of (?,8), in a std::array where x has a type, in a std::vector otherwise. Throws
 /// invalid_argument unless the axis' extent is known.
-template <expression X, int A, class K = kernels_for<X>>
-auto unstack(const X& x, axis_t<A> a, source_place w = here()) {
-  if constexpr (typed_expression<X>) {
-    using S = shape_type_of<X>;
+template <ext::expression X, int A, class K = ext::kernels_for<X>>
+auto unstack(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_unstack<S, A>) {
       static_assert(detail::takes<op::unstack, detail::got<X>, axis_t<A>>,
                     "[unstack] expects an axis in range whose extent is known");
       return std::vector<detail::refused>();
     } else {
-      using part = tensor_of<value_type_of<X>, detail::shape_without_axis<S, A>>;
-      constexpr int axis = normalize_axis(A, S::value.n);
+      using part = ext::tensor_of<ext::value_type_of<X>, detail::shape_without_axis<S, A>>;
+      constexpr int axis = ext::normalize_axis(A, S::value.n);
       constexpr auto n = static_cast<std::size_t>(S::value.e[axis]);
       const any_tensor whole(detail::any_lower<K>(x, w));
       return [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
@@ -49,8 +49,8 @@ auto unstack(const X& x, axis_t<A> a, source_place w = here()) {
     return detail::add_unstack(any_tensor(x), a.value, w);
 }
 /// The same with an axis known only at run time.
-template <expression X, class K = kernels_for<X>>
-std::vector<any_tensor> unstack(const X& x, const axes& a, source_place w = here()) {
+template <ext::expression X, class K = ext::kernels_for<X>>
+std::vector<any_tensor> unstack(const X& x, const axes& a, ext::source_place w = ext::here()) {
   return detail::add_unstack(any_tensor(x), a.value, w);
 }
 

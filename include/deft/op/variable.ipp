@@ -192,39 +192,39 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
 }  // namespace
 }  // namespace detail
 
-any_variable::any_variable(const node_ref& n) : output_{n, 0} {
-  if (!n || n->def != &record_of<op::variable>)
-    fail(errc::not_found, "[variable] expects a variable of a graph, and got ",
-         n ? str("the ", n->def->name, " \"", name_of(*n), "\"")
-           : "none: the graph has no variable of that name");
+any_variable::any_variable(const ext::node_ref& n) : output_{n, 0} {
+  if (!n || n->def != &ext::record_of<op::variable>)
+    ext::fail(errc::not_found, "[variable] expects a variable of a graph, and got ",
+              n ? ext::str("the ", n->def->name, " \"", name_of(*n), "\"")
+                : "none: the graph has no variable of that name");
 }
 
-const std::string& any_variable::name() const { return output_.node->variable()->name; }
+const std::string& any_variable::name() const { return handle().node->variable()->name; }
 
-node_ref any_variable::make(std::string_view name, const tensor_type& type,
-                            const deft::initializer& initial, const variable_options& options,
-                            source_place w) {
+ext::node_ref any_variable::make(std::string_view name, const ext::tensor_type& type,
+                                 const deft::initializer& initial, const variable_options& options,
+                                 ext::source_place w) {
   if (!type.shape.is_static())
     throw error(errc::invalid_argument,
-                str("[variable] expects known extents, and got ", type.shape), std::string(name),
-                w);
+                ext::str("[variable] expects known extents, and got ", type.shape),
+                std::string(name), w);
   return detail::make_variable(name, type, initial, options, w).node;
 }
 
-placement detail::processor_of(const any_variable& v) {
-  const placement there = v.handle().node->device();
+ext::placement detail::processor_of(const any_variable& v) {
+  const ext::placement there = v.handle().node->device();
   if (!there) return there;
   device_name processor = *there;
   processor.type = "cpu";
   processor.index = 0;
-  return intern(processor);
+  return ext::intern(processor);
 }
 
-operation initialize_all(source_place w) {
-  std::vector<node_ref> assigns;
+operation initialize_all(ext::source_place w) {
+  std::vector<ext::node_ref> assigns;
   const auto variables = current_graph().variables();
   if (variables.empty())
-    logging::warning("initialize_all", w.known() ? str(" ", where_of(w)) : std::string(),
+    logging::warning("initialize_all", w.known() ? ext::str(" ", ext::where_of(w)) : std::string(),
                      ": the graph that is current in this thread has no variables; auto scope = "
                      "as_default(graph_of(t)) makes the graph of a tensor t current");
   for (const auto& v : variables)
@@ -232,16 +232,19 @@ operation initialize_all(source_place w) {
   return detail::make_group(std::move(assigns), w);
 }
 
-assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w) {
-  return assigned<any_tensor>(
+ext::assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value,
+                                 ext::source_place w) {
+  return ext::assigned<any_tensor>(
       detail::update<op::assign>(detail::variable_of(v, "assign"), value.handle(), w));
 }
-assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value, source_place w) {
-  return assigned<any_tensor>(
+ext::assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
+                                     ext::source_place w) {
+  return ext::assigned<any_tensor>(
       detail::update<op::assign_add>(detail::variable_of(v, "assign_add"), value.handle(), w));
 }
-assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value, source_place w) {
-  return assigned<any_tensor>(
+ext::assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value,
+                                     ext::source_place w) {
+  return ext::assigned<any_tensor>(
       detail::update<op::assign_sub>(detail::variable_of(v, "assign_sub"), value.handle(), w));
 }
 

@@ -21,16 +21,18 @@ namespace deft {
 /// Elementwise choice: x where `c` is true, else y. `c` is a tensor of bool, x and y have the same
 /// dtype, which is the result's; either may be a C++ scalar. All three are broadcast together.
 /// Errors as for `+`.
-template <expression C, operand X, operand Y>
-auto where(const C& c, const X& x, const Y& y, source_place w = here()) {
-  return make<op::where>(w, c, x, y);
+template <ext::expression C, ext::operand X, ext::operand Y>
+auto where(const C& c, const X& x, const Y& y, ext::source_place w = ext::here()) {
+  return ext::make<op::where>(w, c, x, y);
 }
-template <expression C, operand X>
+/// @cond refused
+template <ext::expression C, ext::operand X>
 detail::refused where(const C&, const X&) {
   static_assert(detail::takes<op::where, detail::got<C>, detail::got<X>>,
                 "[where] expects two values to choose from, as in where(c, x, 0)");
   return {};
 }
+/// @endcond
 }  // namespace deft
 
 template <class N>

@@ -4,10 +4,10 @@
 #include <deft/graph/graph_def.hpp>
 #include <span>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Checks the extents of an elementwise result where they come from instead, if that has the same
 /// ones in every run: the operations between know them too, and are fused as if nobody checked.
 void raise_checks(graph_def& g, std::span<edge_def> fetches);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

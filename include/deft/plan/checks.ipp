@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 bool is_check(const node_def& n) { return n.op->is(op_traits::checks); }
@@ -106,4 +106,4 @@ void raise_checks(graph_def& g, std::span<edge_def> fetches) {
   infer_again(g);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -4,7 +4,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <span>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Slices of a tensor that is reduced on several devices have so many bytes at least: below that,
 /// one transfer of the whole takes less time than two of parts.
@@ -18,4 +18,4 @@ inline constexpr std::size_t least_slice = 64 << 10;
 /// adds them all. Either way operands are added one after another, in their order.
 void expand_collectives(graph_def& g, std::span<edge_def> fetches);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -16,7 +16,7 @@
 #include <map>
 #include <tuple>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 /// The nodes of one collective operation: its result on one device each.
@@ -158,4 +158,4 @@ void expand_collectives(graph_def& g, std::span<edge_def> fetches) {
   if (!order.empty()) permute(g, order, fetches);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// What one task runs. The nodes of every part keep the order that they have in the whole graph, so
 /// that parts that wait for each other cannot deadlock.
@@ -25,4 +25,4 @@ std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches);
 /// Job, replica and task of a device.
 placement task_of(const device_name& device);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

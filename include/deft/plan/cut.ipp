@@ -10,7 +10,7 @@
 #include <deft/plan/rewrite.hpp>
 #include <map>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 placement task_of(const device_name& device) { return intern(device.task_name()); }
 
@@ -173,4 +173,4 @@ std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches) {
   return cutter(g, fetches).take();
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Whether `n` is an elementwise operation, or an expression of several.
 inline bool is_elementwise(const node_def& n) {
@@ -37,4 +37,4 @@ class extent_symbols {
   std::vector<symbols> of_;
 };
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <deft/op/base/reduction.hpp>
 #include <deft/plan/extents.hpp>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 /// The axis of the operand that axis `d` of a reduction's result was.
@@ -55,4 +55,4 @@ bool extent_symbols::same(std::uint32_t a, std::uint32_t b) const {
   return graph_.nodes[a].outputs[0].shape == graph_.nodes[b].outputs[0].shape && of_[a] == of_[b];
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

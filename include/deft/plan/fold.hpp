@@ -4,7 +4,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <functional>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Runs one node on the host. Returns its outputs; none if there is no kernel for it.
 using evaluator =
@@ -15,4 +15,4 @@ using evaluator =
 /// Constants stop waiting: their users wait for what they waited for.
 void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

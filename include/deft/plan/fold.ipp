@@ -7,7 +7,7 @@
 #include <deft/plan/rewrite.hpp>
 #include <iterator>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 bool may_fold(const node_def& n) {
@@ -102,4 +102,4 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
   if (folded) prune(g, fetches);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

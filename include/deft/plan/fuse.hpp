@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// A node that was not fused with its consumer, and the reason.
 struct kept_apart {
@@ -27,4 +27,4 @@ struct kept_apart {
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
                              const can_run_test& can_run = {});
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

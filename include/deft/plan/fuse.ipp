@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 fuser::fuser(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_run)
     : graph_(g),
@@ -182,4 +182,4 @@ std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
   return fuser(g, fetches, can_run).run();
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

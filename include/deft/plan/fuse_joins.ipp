@@ -4,7 +4,7 @@
 #include <deft/plan/fuser.hpp>
 #include <set>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 void fuser::join_folds(group& g) {
   constexpr std::size_t farthest = 64;
@@ -110,4 +110,4 @@ bool fuser::join_updates(group& g, std::uint32_t n) const {
   return true;
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/plan/fuser.hpp>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 bool fuser::is_joining_update(std::uint32_t u) const {
   const node_def& n = node(u);
@@ -127,4 +127,4 @@ bool fuser::all_are_rows(const group& g) const {
   return true;
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

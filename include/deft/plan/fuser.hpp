@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 inline bool fusible(const node_def& n) {
   return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
@@ -155,4 +155,4 @@ class fuser {
   std::vector<kept_apart> apart_;
 };
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

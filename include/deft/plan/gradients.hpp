@@ -9,6 +9,8 @@
 
 namespace deft {
 
+namespace ext {
+
 namespace plan {
 
 /// d loss / d x for every x, summed over the elements of `loss`; an empty any_tensor where `loss`
@@ -21,27 +23,29 @@ any_tensor zeros_like(const any_tensor& x);
 
 }  // namespace plan
 
+}  // namespace ext
+
 /// The gradients of `loss` with respect to tensors or variables, `gradients(loss, {w, b})` or of a
 /// vector of them; zeros where `loss` does not depend on one. As in TensorFlow, a loss that is not
 /// a scalar counts as the sum of its elements. Throws invalid_argument if `loss` is not floating,
 /// unimplemented if an operation between them has no gradient.
-template <expression L, std::convertible_to<any_tensor> X = any_tensor>
+template <ext::expression L, std::convertible_to<any_tensor> X = any_tensor>
 std::vector<any_tensor> gradients(const L& loss, const std::vector<X>& xs) {
   const std::vector<any_tensor> tensors(xs.begin(), xs.end());
-  std::vector<any_tensor> d = plan::gradients(any_tensor(loss), tensors);
+  std::vector<any_tensor> d = ext::plan::gradients(any_tensor(loss), tensors);
   for (std::size_t i = 0; i < d.size(); ++i)
-    if (!d[i].valid()) d[i] = plan::zeros_like(tensors[i]);
+    if (!d[i].valid()) d[i] = ext::plan::zeros_like(tensors[i]);
   return d;
 }
 /// The same for `x…`, typed like them.
-template <expression L, expression... X>
+template <ext::expression L, ext::expression... X>
 requires(sizeof...(X) > 0) auto gradients(const L& loss, const X&... x) {
   std::vector<any_tensor> d = gradients(loss, std::vector<any_tensor>{any_tensor(x)...});
   std::size_t i = 0;
   auto take = [&]<class Y>(const Y&) {
     any_tensor g = std::move(d[i++]);
-    if constexpr (typed_expression<Y>)
-      return tensor_of<value_type_of<Y>, shape_type_of<Y>>(g);
+    if constexpr (ext::typed_expression<Y>)
+      return ext::tensor_of<ext::value_type_of<Y>, ext::shape_type_of<Y>>(g);
     else
       return g;
   };

@@ -13,7 +13,7 @@
 #include <deft/plan/open.hpp>
 #include <optional>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace grad {
 
 struct key {
@@ -192,4 +192,4 @@ any_tensor zeros_like(const any_tensor& x) {
   return broadcast_to(detail::literal_like(0, x.type(), x.handle().node->place()), x);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// The literals of each fused node that has some, in the order of the nodes.
 std::vector<integers> literals_of(const graph_def& g);
@@ -36,4 +36,4 @@ void feed_literals(flat_graph& flat, const std::vector<bool>& which, std::size_t
 /// The values of these feeds, in their order.
 std::vector<any_array> literal_values(const graph_def& g, const std::vector<bool>& which);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -6,7 +6,7 @@
 #include <deft/op/plan/fused.hpp>
 #include <deft/plan/literals.hpp>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 /// What a fused node says of its literals, where it stands; null for other nodes, and for those
@@ -175,4 +175,4 @@ std::vector<any_array> literal_values(const graph_def& g, const std::vector<bool
   return values;
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Whether `n` is a fused node.
 bool is_fused(const node& n);
@@ -19,4 +19,4 @@ std::vector<output> open(const node_ref& fused);
 /// each of them to the primitive node that replaces it.
 substitution open_where_needed(std::span<const output> fetches, std::span<const output> feeds);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -8,7 +8,7 @@
 #include <deft/plan/open.hpp>
 #include <unordered_set>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 bool is_fused(const node& n) {
   const program* p = program_in(n.attributes);
@@ -88,4 +88,4 @@ substitution open_where_needed(std::span<const output> fetches, std::span<const 
   return replaced;
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// The resources that a node uses.
 inline std::vector<resource_ref> resources_of(const node_def& n) {
@@ -32,4 +32,4 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches);
 /// Throws invalid_argument if two updates of one variable are unordered.
 void order_variables(graph_def& g, std::span<edge_def> fetches);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

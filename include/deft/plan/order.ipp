@@ -14,7 +14,7 @@
 #include <numeric>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 /// Whether `to` is needed by `from`, directly or not. Nodes are in order.
@@ -149,4 +149,4 @@ void order_variables(graph_def& g, std::span<edge_def> fetches) {
   if (added) sort(g, fetches, preferences);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

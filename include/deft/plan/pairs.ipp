@@ -7,7 +7,7 @@
 #include <deft/plan/waits.hpp>
 #include <optional>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 class pair_joiner {
@@ -121,4 +121,4 @@ void join_pairs(graph_def& g, std::span<edge_def> fetches, const can_run_test& c
   prune(g, fetches);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

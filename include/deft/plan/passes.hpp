@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// The options of a session that the passes use.
 struct pass_options {
@@ -45,4 +45,4 @@ void check_placed(const graph_def& g);
 /// another device. Throws internal with the node.
 void check_part(const part& p);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

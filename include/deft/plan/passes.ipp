@@ -11,7 +11,7 @@
 #include <deft/plan/place.hpp>
 #include <deft/plan/shapes.hpp>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 #ifdef NDEBUG
@@ -99,4 +99,4 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
   return p;
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -5,7 +5,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <span>
 
-namespace deft {
+namespace deft::ext {
 
 namespace plan {
 
@@ -25,4 +25,4 @@ void place(graph_def& g, std::span<edge_def> fetches, std::span<const device_inf
            const placement_options& options);
 
 }  // namespace plan
-}  // namespace deft
+}  // namespace deft::ext

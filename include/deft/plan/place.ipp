@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 namespace plan {
 namespace {
@@ -282,4 +282,4 @@ void place(graph_def& g, std::span<edge_def> fetches, std::span<const device_inf
 }
 
 }  // namespace plan
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// The program of a node made from an expression; null for other nodes. Its literals may be fed in
 /// each run, after its inputs.
@@ -59,4 +59,4 @@ using moved_values = std::vector<std::optional<edge_def>>;
 /// Turns the root of `of` into the node that replaces all members.
 void write_region(graph_def& g, const group& of, const update_counts& updates, moved_values& moved);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

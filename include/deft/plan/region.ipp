@@ -11,7 +11,7 @@
 #include <deft/plan/thresholds.hpp>
 #include <unordered_map>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 const program* expression_in(const node_def& n) {
   const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
@@ -234,4 +234,4 @@ void write_region(graph_def& g, const group& of, const update_counts& updates,
   region_writer(g, of, updates, moved).write();
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 using node_numbers = std::vector<std::uint32_t>;
 
@@ -29,4 +29,4 @@ struct preference {
 /// Throws internal if there is a cycle.
 void sort(graph_def& g, std::span<edge_def> fetches, std::span<const preference> prefer = {});
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

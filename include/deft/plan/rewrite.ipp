@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 void permute(graph_def& g, const std::vector<std::uint32_t>& order, std::span<edge_def> fetches) {
   constexpr auto gone = ~std::uint32_t{0};
@@ -71,4 +71,4 @@ void sort(graph_def& g, std::span<edge_def> fetches, std::span<const preference>
   if (!std::ranges::is_sorted(order)) permute(g, order, fetches);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

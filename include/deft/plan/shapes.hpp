@@ -4,7 +4,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <span>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// Takes extents from the first node that has them, so that no node waits for a value of which it
 /// needs only the shape. Operations that broadcast take the operand itself in place of a repeated
@@ -15,4 +15,4 @@ void follow_shapes(graph_def& g, std::span<edge_def> fetches);
 /// tensors repeat it themselves: so begin the gradients of sums and means.
 void repeat_last(graph_def& g, std::span<edge_def> fetches);
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

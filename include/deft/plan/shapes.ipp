@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 namespace {
 
 /// The number of elements along one axis is the same wherever that extent is found.
@@ -168,4 +168,4 @@ void follow_shapes(graph_def& g, std::span<edge_def> fetches) {
   prune(g, fetches);
 }
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

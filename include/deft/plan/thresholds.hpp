@@ -5,8 +5,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deft/core/config.hpp>
 
-namespace deft::thresholds {
+namespace deft::ext::thresholds {
 
 // Elements of a tensor.
 
@@ -87,6 +88,14 @@ inline constexpr std::array product_rows_of{packed_rows, product_rows, 2 * packe
 inline constexpr std::array product_depths{tile_products, wide_tile_products, 2 * tile_products};
 inline constexpr std::array product_columns{few_columns, wide_product};
 
+// Sums whose order does not depend on the device or the number of threads.
+
+/// Addends, or leaves of them, that long_sum adds one after the other. So many sums of them are
+/// added as one sum of the next level, and so on; up to this many addends are added in order.
+inline constexpr std::int64_t addends_together = 64;
+/// Rows that have the same index, likewise: a part, of which so many are one of the next level.
+inline constexpr std::int64_t rows_together = 64;
+
 // Softmax and its cross entropy.
 
 /// Elements of the rows of a chunk.
@@ -100,5 +109,10 @@ inline constexpr std::int64_t rows_of_logarithms = 64;
 inline constexpr std::int64_t band_bytes = 1 << 16;
 /// Outputs up to which windows are summed along their rows.
 inline constexpr std::int64_t few_outputs = 4;
+/// Products that are added in order, of a tile: a leaf of a long_sum.
+inline constexpr std::int64_t window_products = 4 * addends_together;
+/// Of the gradient by the filter: pieces at most, bytes of partial sums for each of them, and rows
+/// of the filter in a piece at least.
+inline constexpr std::int64_t filter_pieces = 8, filter_part_bytes = 1 << 19, filter_rows = 48;
 
-}  // namespace deft::thresholds
+}  // namespace deft::ext::thresholds

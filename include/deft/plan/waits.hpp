@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-namespace deft::plan {
+namespace deft::ext::plan {
 
 /// For each node, the set of waiting nodes that it depends on, as a number: equal numbers mean
 /// equal sets, and 0 is the empty set. A waiting node must not hold up nodes of another set: the
@@ -65,4 +65,4 @@ class wait_sets {
   std::map<set, std::uint32_t> numbers_;
 };
 
-}  // namespace deft::plan
+}  // namespace deft::ext::plan

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// The values of a run. Owns them.
 class step_results {
@@ -108,4 +108,4 @@ class engine {
   virtual void reset(const std::string& container) = 0;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

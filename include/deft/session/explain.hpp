@@ -12,6 +12,8 @@ struct explain_options {
   std::size_t max_nodes = 200;
 };
 
+namespace ext {
+
 /// How many nodes passes left; then each node in the order in which it runs: what it computes of
 /// its inputs, its type, its device, the line that wrote it, and the bytes of each value that comes
 /// from another device; what could not be fused, and why; and for each device how many bytes of
@@ -20,5 +22,7 @@ std::string explain_plan(const plan_description& p, const explain_options& optio
 
 /// The node of `p` that stands for the one named `name`: where that was folded or fused, the last.
 const node_def& node_for(const plan_description& p, const std::string& name);
+
+}  // namespace ext
 
 }  // namespace deft

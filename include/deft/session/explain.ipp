@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// "w1: 401408 bytes from /job:ps/replica:0/task:0/cpu:0" for each input from another device.
@@ -198,4 +198,4 @@ const node_def& node_for(const plan_description& p, const std::string& name) {
   return n == p.placed.nodes.end() ? p.placed.nodes.back() : *n;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -56,6 +56,7 @@ class cancel_source {
  public:
   /// Cancels the runs under way, and all later ones that use the token.
   void cancel() { source_.request_stop(); }
+  /// For run_options::cancel. It stays valid after the source is gone.
   std::stop_token token() const { return source_.get_token(); }
 
  private:

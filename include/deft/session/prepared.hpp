@@ -73,20 +73,22 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
   static constexpr bool has_options = (std::same_as<V, run_options> || ...);
 
  public:
-  prepared_step(std::shared_ptr<ready_plan> plan, Feeds feeds,
+  /// @cond internal
+  prepared_step(std::shared_ptr<ext::ready_plan> plan, Feeds feeds,
                 const detail::list_lengths<Fetches...>& lengths)
       : plan_(std::move(plan)), feeds_(std::move(feeds)), lengths_(lengths) {}
+  /// @endcond
 
+  using braced::operator();
   /// Runs the step. `values` are those of the tensors in `feeds(…)`, in that order: scalars,
   /// ndarrays, for a vector anything contiguous, or lists of elements: `step({1, 2}, labels)`.
   /// Returns and throws as session::run does.
-  using braced::operator();
-  template <host_value... V>
+  template <ext::host_value... V>
   auto operator()(V&&... values) const {
     return (*this)(run_options{}, std::forward<V>(values)...);
   }
   /// The same with options for this run.
-  template <host_value... V>
+  template <ext::host_value... V>
   auto operator()(const run_options& options, V&&... values) const {
     constexpr bool complete = sizeof...(V) == fed;
     if constexpr (!complete) {
@@ -102,7 +104,7 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
             return std::apply(
                 [this, &options](const auto&... f) {
                   (f.verify(), ...);
-                  const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
+                  const ext::feed_ref refs[sizeof...(f) + 1] = {f.value()...};
                   return this->run_with({refs, sizeof...(f)}, options);
                 },
                 given);
@@ -112,6 +114,7 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
   }
   /// The same with values by tensor, in any order: `step(label = labels, x = images)`. Throws
   /// invalid_argument for a tensor that `feeds(…)` does not name.
+  /// @{
   template <class... F>
   requires(are_feeds<F...>) auto operator()(const F&... feeds) const {
     return (*this)(run_options{}, feeds...);
@@ -129,26 +132,30 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
       const feed_value* given[] = {&feeds...};
       return std::apply(
           [this, &options, &given](const auto&... target) {
-            const feed_ref refs[] = {feed_among(given, target.handle())...};
+            const ext::feed_ref refs[] = {feed_among(given, target.handle())...};
             return this->run_with(refs, options);
           },
           feeds_.targets);
     }
   }
+  /// @}
+  /// @cond refused
   template <class... V>
-  requires(!has_options<V...> && !(host_value<V> && ...) && !are_feeds<V...>) detail::refused
+  requires(!has_options<V...> && !(ext::host_value<V> && ...) && !are_feeds<V...>) detail::refused
   operator()(const V&...) const {
     static_assert(detail::takes<prepared_step, detail::got<V>...>,
                   "[prepare] the step takes values on the host, in the order of feeds(x, y), as in "
                   "step(images, labels), or all by name, as in step(x = images, y = labels)");
     return {};
   }
+  /// @endcond
 
  private:
   template <class X, class V>
   static feed_value feed_of(const X& target, V&& value) {
-    if constexpr (typed_expression<X>)
-      return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
+    if constexpr (ext::typed_expression<X>)
+      return ext::make_feed<ext::value_type_of<X>, ext::shape_type_of<X>>(target.handle(),
+                                                                          std::forward<V>(value));
     else
       return detail::make_any_feed(target.handle(), std::forward<V>(value));
   }
@@ -163,18 +170,18 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
         feeds_.targets);
   }
   template <std::size_t N>
-  static feed_ref feed_among(const feed_value* (&given)[N], const output& target) {
+  static ext::feed_ref feed_among(const feed_value* (&given)[N], const ext::output& target) {
     for (const feed_value* f : given)
-      if (f->target() == origin_of(target)) return f->value();
+      if (f->target() == ext::origin_of(target)) return f->value();
     detail::refuse_unfed(target);
   }
-  auto run_with(std::span<const feed_ref> values, const run_options& options) const {
-    step_results r = plan_->run(values, options);
+  auto run_with(std::span<const ext::feed_ref> values, const run_options& options) const {
+    ext::step_results r = plan_->run(values, options);
     return detail::unpack(
         detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
   }
 
-  std::shared_ptr<ready_plan> plan_;
+  std::shared_ptr<ext::ready_plan> plan_;
   Feeds feeds_;
   detail::list_lengths<Fetches...> lengths_;
 };
@@ -222,7 +229,7 @@ auto session::prepare(const X&... x) {
 }
 
 template <class... X>
-auto session::prepare_at(source_place w, const X&... x) {
+auto session::prepare_at(ext::source_place w, const X&... x) {
   if constexpr (!(detail::can_be_prepared<X> && ...)) {
     static_assert(detail::takes<session, X...>,
                   "[prepare] expects tensors, expressions, operations, and feeds(x, y) of the "
@@ -230,7 +237,7 @@ auto session::prepare_at(source_place w, const X&... x) {
     return [](const auto&...) { return detail::refused(); };
   } else {
     auto fed = detail::find_feeds(x...);
-    std::vector<output> fetches, targets;
+    std::vector<ext::output> fetches, targets;
     detail::list_lengths<X...> lengths{};
     [[maybe_unused]] std::size_t list = 0;
     std::size_t argument = 0;
@@ -251,7 +258,7 @@ auto session::prepare_at(source_place w, const X&... x) {
       }
     };
     (add(x), ...);
-    std::apply([&](const auto&... t) { (targets.push_back(origin_of(t.handle())), ...); },
+    std::apply([&](const auto&... t) { (targets.push_back(ext::origin_of(t.handle())), ...); },
                fed.targets);
     auto plan = plan_request(fetches, targets, w);
     return [&]<class... F>(detail::type_list<F...>) {

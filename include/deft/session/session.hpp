@@ -16,7 +16,12 @@
 
 namespace deft {
 
+namespace ext {
+
 class session_impl;
+
+}  // namespace ext
+
 class task;
 class monitored_session;
 
@@ -36,13 +41,13 @@ std::shared_ptr<engine> engine_at(const std::string& target, const session_optio
 /// The placeholders that a prepared step is fed, in the order of its arguments: see feeds.
 template <class... X>
 struct feed_list {
-  std::tuple<X...> targets;
+  std::tuple<X...> targets;  ///< the tensors themselves
 };
 /// Names the tensors for which a prepared step takes values:
 /// `auto step = s.prepare(loss, feeds(x, label))`.
 template <class... X>
 auto feeds(const X&... x) {
-  if constexpr ((expression<X> && ...)) {
+  if constexpr ((ext::expression<X> && ...)) {
     return feed_list<X...>{{x...}};
   } else {
     static_assert(detail::takes<feed_list<>, X...>,
@@ -77,9 +82,11 @@ class session : public detail::run_forms<session> {
   /// A session whose master is the server of `self`, or in this process if `self` has no server.
   explicit session(task& self, session_options options = {});
   /// A session on an engine of the caller's, such as one of a test.
-  explicit session(std::shared_ptr<engine> on, session_options options);
+  explicit session(std::shared_ptr<ext::engine> on, session_options options);
   ~session();
+  /// @cond moves
   session(session&&) noexcept;
+  /// @endcond
   /// Closes what this session was.
   session& operator=(session&&) noexcept;
 
@@ -89,36 +96,40 @@ class session : public detail::run_forms<session> {
   /// outlive the session. Throws failed_precondition for an empty tensor or a closed session,
   /// invalid_argument for a graph that cannot be planned or placed, unavailable or
   /// deadline_exceeded if a task that it needs cannot be reached.
+  /// @{
   template <class... X>
   auto prepare(const X&... x);
   template <class A>
-  auto prepare(const A& a, source_place w = here()) {
+  auto prepare(const A& a, ext::source_place w = ext::here()) {
     return prepare_at(w, a);
   }
   template <class A, class B>
-  auto prepare(const A& a, const B& b, source_place w = here()) {
+  auto prepare(const A& a, const B& b, ext::source_place w = ext::here()) {
     return prepare_at(w, a, b);
   }
   template <class A, class B, class C>
-  auto prepare(const A& a, const B& b, const C& c, source_place w = here()) {
+  auto prepare(const A& a, const B& b, const C& c, ext::source_place w = ext::here()) {
     return prepare_at(w, a, b, c);
   }
+  /// @}
 
   /// The full name of the device that computes `t` if only `t` is fetched, such as
   /// "/job:ps/replica:0/task:0/cpu:0". Throws as prepare does.
   std::string device_of(const any_tensor& t);
   /// What will be run for these fetches: see explain_plan.
+  /// @{
   template <class... X>
   std::string explain(const X&... x) {
     return explain(explain_options{}, x...);
   }
   template <class... X>
   std::string explain(const explain_options& options, const X&... x) {
-    return explain_plan(describe(x...), options);
+    return ext::explain_plan(describe(x...), options);
   }
+  /// @}
   /// The same before it is put into words.
   template <class... X>
-  requires detail::can_be_run<X...> plan_description describe(const X&... x) {
+  requires detail::can_be_run<X...> ext::plan_description describe(const X&... x) {
     detail::request<X...> r({}, x...);
     return describe_request(r.fetched.get(), r.targets.get());
   }
@@ -143,7 +154,9 @@ class session : public detail::run_forms<session> {
   /// The graph that was current when the session was made. A run may fetch from another graph, for
   /// which a warning is logged.
   deft::graph graph() const;
-  session_impl& impl() { return *impl_; }
+  /// @cond internal
+  ext::session_impl& impl() { return *impl_; }
+  /// @endcond
 
  private:
   explicit session(const detail::numbered_options& o);
@@ -152,17 +165,19 @@ class session : public detail::run_forms<session> {
   session(task& self, const detail::numbered_options& o);
   friend class detail::run_forms<session>;
   friend class monitored_session;
-  step_results run_request(std::span<const output> fetches, std::span<const output> targets,
-                           std::span<const feed_ref> feeds, const run_options& options,
-                           source_place w);
-  plan_description describe_request(std::span<const output> fetches,
-                                    std::span<const output> targets);
+  ext::step_results run_request(std::span<const ext::output> fetches,
+                                std::span<const ext::output> targets,
+                                std::span<const ext::feed_ref> feeds, const run_options& options,
+                                ext::source_place w);
+  ext::plan_description describe_request(std::span<const ext::output> fetches,
+                                         std::span<const ext::output> targets);
   template <class... X>
-  auto prepare_at(source_place w, const X&... x);
-  std::shared_ptr<ready_plan> plan_request(std::span<const output> fetches,
-                                           std::span<const output> feeds, source_place w);
+  auto prepare_at(ext::source_place w, const X&... x);
+  std::shared_ptr<ext::ready_plan> plan_request(std::span<const ext::output> fetches,
+                                                std::span<const ext::output> feeds,
+                                                ext::source_place w);
 
-  std::shared_ptr<session_impl> impl_;
+  std::shared_ptr<ext::session_impl> impl_;
 };
 
 /// As session::devices.
@@ -182,7 +197,7 @@ std::string to_dot(session& s, const X&... x) {
 template <class... X>
 requires(sizeof...(X) > 0 && detail::can_be_run<X...>) std::string to_dot(const X&... x) {
   detail::request<X...> r({}, x...);
-  return to_dot(flatten(r.fetched.get(), r.targets.get()).graph);
+  return to_dot(ext::flatten(r.fetched.get(), r.targets.get()).graph);
 }
 
 namespace detail {
@@ -190,9 +205,9 @@ std::string placements(session& s, std::span<const output> tensors);
 }
 /// A line for each: its name, and the full name of the device that runs it when it is fetched
 /// alone. Variables, tensors and expressions.
-template <expression... X>
+template <ext::expression... X>
 std::string placements(session& s, const X&... x) {
-  const output tensors[] = {detail::fetch_of<X>::handle(x)...};
+  const ext::output tensors[] = {detail::fetch_of<X>::handle(x)...};
   return detail::placements(s, tensors);
 }
 

@@ -21,37 +21,40 @@ namespace deft {
 namespace {
 
 /// A plan shared by expressions that differ in literals, with the values of those literals.
-class bound_plan final : public ready_plan {
+class bound_plan final : public ext::ready_plan {
  public:
-  bound_plan(std::shared_ptr<ready_plan> plan, std::vector<any_array> literals)
+  bound_plan(std::shared_ptr<ext::ready_plan> plan, std::vector<any_array> literals)
       : plan_(std::move(plan)), literals_(std::move(literals)) {}
 
-  step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
-    std::vector<feed_ref> all(feeds.begin(), feeds.end());
-    for (const auto& v : literals_) all.push_back(feed_ref::share(v));
+  ext::step_results run(std::span<const ext::feed_ref> feeds, const run_options& options) override {
+    std::vector<ext::feed_ref> all(feeds.begin(), feeds.end());
+    for (const auto& v : literals_) all.push_back(ext::feed_ref::share(v));
     return plan_->run(all, options);
   }
   std::size_t fetches() const override { return plan_->fetches(); }
   bool is_local() const override { return plan_->is_local(); }
 
  private:
-  std::shared_ptr<ready_plan> plan_;
+  std::shared_ptr<ext::ready_plan> plan_;
   std::vector<any_array> literals_;
 };
 
-flat_graph flatten_checked(std::span<const output> fetches, std::span<const output> feeds) {
-  if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
+ext::flat_graph flatten_checked(std::span<const ext::output> fetches,
+                                std::span<const ext::output> feeds) {
+  if (fetches.empty()) ext::fail(errc::invalid_argument, "[run] nothing is fetched");
   std::vector<std::pair<std::uint64_t, std::uint32_t>> fed;
   for (const auto& f : feeds) fed.emplace_back(f.node->id, f.port);
   std::ranges::sort(fed);
   if (const auto twice = std::ranges::adjacent_find(fed); twice != fed.end())
     for (const auto& f : feeds)
       if (f.node->id == twice->first)
-        fail(errc::invalid_argument, "[run] \"", name_of(*f.node), "\" is fed twice");
-  return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
+        ext::fail(errc::invalid_argument, "[run] \"", name_of(*f.node), "\" is fed twice");
+  return ext::flatten(fetches, feeds, ext::plan::open_where_needed(fetches, feeds));
 }
 
 }  // namespace
+
+namespace ext {
 
 std::uint64_t session_impl::hash_of(std::span<const output> fetches,
                                     std::span<const output> feeds) {
@@ -218,20 +221,22 @@ void session_impl::close() {
   engine_->close();
 }
 
+}  // namespace ext
+
 session::session(session_options options) : session(detail::numbered(std::move(options))) {}
 session::session(const detail::numbered_options& o)
-    : session(make_master(std::make_shared<task_runtime>(local_task_name(), o.options.cpu_devices,
-                                                         gpu::options_of(o.options),
-                                                         file_roots::anywhere()),
-                          nullptr, o.options),
+    : session(ext::make_master(std::make_shared<ext::task_runtime>(
+                                   ext::local_task_name(), o.options.cpu_devices,
+                                   ext::gpu::options_of(o.options), ext::file_roots::anywhere()),
+                               nullptr, o.options),
               o.options) {}
 session::session(task& self, session_options options)
     : session(self, detail::numbered(std::move(options),
                                      static_cast<std::uint64_t>(std::max(self.index(), 0)))) {}
 session::session(task& self, const detail::numbered_options& o)
     : session(self.engine_for(o.options), o.options) {}
-session::session(std::shared_ptr<engine> on, session_options options)
-    : impl_(std::make_shared<session_impl>(std::move(on), std::move(options))) {}
+session::session(std::shared_ptr<ext::engine> on, session_options options)
+    : impl_(std::make_shared<ext::session_impl>(std::move(on), std::move(options))) {}
 session::session(session&&) noexcept = default;
 session& session::operator=(session&& o) noexcept {
   session before(std::move(*this));
@@ -239,15 +244,16 @@ session& session::operator=(session&& o) noexcept {
   return *this;
 }
 session::~session() {
-  if (is_forked())
+  if (ext::is_forked())
     new std::shared_ptr(std::move(impl_));  // leaked: the other process still uses it
   else if (impl_)
     impl_->close();
 }
 
-step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
-                                  std::span<const feed_ref> feeds, const run_options& options,
-                                  source_place w) {
+ext::step_results session::run_request(std::span<const ext::output> fetches,
+                                       std::span<const ext::output> targets,
+                                       std::span<const ext::feed_ref> feeds,
+                                       const run_options& options, ext::source_place w) {
   if (options.step) *options.step = 0;
   try {
     return impl_->find_plan(fetches, targets, options)->run(feeds, options);
@@ -256,14 +262,17 @@ step_results session::run_request(std::span<const output> fetches, std::span<con
   }
 }
 
-std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetches,
-                                                  std::span<const output> feeds, source_place w) {
+std::shared_ptr<ext::ready_plan> session::plan_request(std::span<const ext::output> fetches,
+                                                       std::span<const ext::output> feeds,
+                                                       ext::source_place w) {
   try {
     return impl_->find_plan(fetches, feeds);
   } catch (const error& e) {
     impl_->rethrow(e, fetches, w);
   }
 }
+
+namespace ext {
 
 std::string session_impl::device_of(const output& o) {
   return to_string(*node_for(describe({&o, 1}, {}), name_of(*o.node)).device);
@@ -276,15 +285,17 @@ std::vector<placement> session_impl::devices_of(std::span<const output> outputs)
   return devices;
 }
 
+}  // namespace ext
+
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
-plan_description session::describe_request(std::span<const output> fetches,
-                                           std::span<const output> targets) {
+ext::plan_description session::describe_request(std::span<const ext::output> fetches,
+                                                std::span<const ext::output> targets) {
   return impl_->describe(fetches, targets);
 }
 
 step_fate session::fate_of(std::uint64_t step, std::chrono::nanoseconds timeout) {
-  return step ? impl_->on().fate_of(step, deadline_in(timeout)) : step_fate::unknown;
+  return step ? impl_->on().fate_of(step, ext::deadline_in(timeout)) : step_fate::unknown;
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }
@@ -294,7 +305,7 @@ const session_options& session::options() const { return impl_->options(); }
 graph session::graph() const { return impl_->made_in(); }
 
 std::string requested_device(const any_tensor& t) {
-  placement d = t.handle().node->device();
+  ext::placement d = t.handle().node->device();
   return d ? to_string(*d) : std::string();
 }
 

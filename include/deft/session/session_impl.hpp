@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace deft {
+namespace deft::ext {
 
 /// An engine and a cache of plans, keyed by the exact fetches and feeds. A cached plan owns its
 /// nodes, so an expression that is written again finds them. Expressions that differ only in
@@ -28,6 +28,8 @@ class session_impl {
   /// The devices that compute them if all are fetched in one run.
   std::vector<placement> devices_of(std::span<const output> outputs);
   engine& on() { return *engine_; }
+  /// For what asks about its steps when the session itself may have been replaced.
+  std::shared_ptr<engine> shared_engine() const { return engine_; }
   const session_options& options() const { return options_; }
   /// The graph that was current when the session was made.
   const graph& made_in() const { return made_in_; }
@@ -74,4 +76,4 @@ class session_impl {
   bool closed_ = false;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -56,6 +56,13 @@ bool is_of_base(std::string_view name, const std::string& base) {
   return is_number(name);
 }
 
+/// Whether it is the generation in a file's name. That of a file whose checkpoint does not have its
+/// name yet is followed by a random number: "1-1234".
+bool is_generation(std::string_view text) {
+  const auto dash = text.find('-');
+  return is_number(text.substr(0, dash)) && (dash == text.npos || is_number(text.substr(dash + 1)));
+}
+
 /// The checkpoint whose file has this name, as tasks name them:
 /// checkpoint.generation.job-index.safetensors. Empty for another file.
 std::string_view checkpoint_of(std::string_view file) {
@@ -64,8 +71,8 @@ std::string_view checkpoint_of(std::string_view file) {
   const auto [rest, task] = split_last(file, '.');
   const auto [checkpoint, generation] = split_last(rest, '.');
   const auto [job, index] = split_last(task, '-');
-  return is_number(generation) && !job.empty() && is_number(index) ? checkpoint
-                                                                   : std::string_view();
+  return is_generation(generation) && !job.empty() && is_number(index) ? checkpoint
+                                                                       : std::string_view();
 }
 
 /// Refuses what may lead out of the directory of the index, or to files of others: checkpoints are

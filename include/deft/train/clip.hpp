@@ -9,29 +9,36 @@
 namespace deft {
 
 /// Each element of x, at least `low` and at most `high`. NaN stays NaN.
-template <expression X, operand Low, operand High>
-auto clip_by_value(const X& x, const Low& low, const High& high, source_place w = here()) {
+template <ext::expression X, ext::operand Low, ext::operand High>
+auto clip_by_value(const X& x, const Low& low, const High& high,
+                   ext::source_place w = ext::here()) {
   return minimum(maximum(x, low, w), high, w);
 }
 
 /// x times norm / |x| if |x|, its Euclidean norm over all elements, is above `norm`. Throws
 /// invalid_argument if `norm` is a number that is not finite or not above 0, as the others do.
-any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w = here());
+any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm,
+                        ext::source_place w = ext::here());
 
 /// The Euclidean norm of all gradients together, a scalar of double. Those that are empty count as
 /// 0. Throws invalid_argument if all are.
-any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, source_place w = here());
+any_tensor global_norm(const std::vector<gradient_of_variable>& gradients,
+                       ext::source_place w = ext::here());
 
 /// Every gradient times norm / global_norm(gradients) if that norm is above `norm`. All become NaN
 /// if it is not finite. (Pascanu, Mikolov, Bengio: On the difficulty of training recurrent neural
 /// networks, ICML 2013.)
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm,
-                                                      source_place w = here());
+                                                      ext::source_place w = ext::here());
+/// Each element of every gradient, at least `low` and at most `high`; empty gradients stay empty. A
+/// gradient of rows (see optimizer) stays one if `low` and `high` allow 0.
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
-                                                double low, double high, source_place w = here());
+                                                double low, double high,
+                                                ext::source_place w = ext::here());
 /// Each gradient by its own norm.
 std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,
-                                               const hyperparameter& norm, source_place w = here());
+                                               const hyperparameter& norm,
+                                               ext::source_place w = ext::here());
 
 }  // namespace deft

@@ -19,25 +19,25 @@ std::vector<gradient_of_variable> each(std::vector<gradient_of_variable> gradien
 /// The sum of the squares of a gradient's elements, in double, as those of float may overflow.
 any_tensor sum_of_squares(const any_tensor& g) {
   const auto s = detail::slices_of(g);
-  const any_tensor once = s ? any_tensor(sum_rows(s->rows, s->indices, false)) : g;
+  const any_tensor once = s ? any_tensor(ext::sum_rows(s->rows, s->indices, false)) : g;
   return sum(square(cast(once, dtype::float64)));
 }
 
-void expect_limit(std::string_view name, const hyperparameter& norm, source_place w) {
+void expect_limit(std::string_view name, const hyperparameter& norm, ext::source_place w) {
   if (const double* n = norm.number(); n && (!(*n > 0) || std::isinf(*n)))
     throw error(errc::invalid_argument,
-                str("[", name, "] expects a finite norm above 0, and got ", *n), {}, w);
+                ext::str("[", name, "] expects a finite norm above 0, and got ", *n), {}, w);
 }
 
 }  // namespace
 
-any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
+any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, ext::source_place w) {
   expect_limit("clip_by_norm", norm, w);
-  if (!is_floating(x.type()))
+  if (!ext::is_floating(x.type()))
     throw error(errc::invalid_argument,
-                str("[clip_by_norm] expects a floating tensor, and got ", x.handle().type()),
+                ext::str("[clip_by_norm] expects a floating tensor, and got ", x.handle().type()),
                 name_of(x), w);
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const any_tensor limit = norm.as(dtype::float64);
   // No division by the norm of zeros, whose gradient is finite, too.
@@ -46,8 +46,8 @@ any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_
   return detail::each_value(x, [&](const any_tensor& v) { return any_tensor(v * scale); });
 }
 
-any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, source_place w) {
-  const place_scope on_behalf(w);
+any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   any_tensor squares;
   for (const auto& [v, g] : gradients) {
     if (!g.valid()) continue;
@@ -60,10 +60,11 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, sourc
 }
 
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
-                                                      const hyperparameter& norm, source_place w) {
+                                                      const hyperparameter& norm,
+                                                      ext::source_place w) {
   expect_limit("clip_by_global_norm", norm, w);
   const any_tensor whole = global_norm(gradients, w);
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(whole));
   const any_tensor limit = norm.as(dtype::float64);
   // The difference is 0, or NaN if the norm is not finite.
@@ -75,18 +76,18 @@ std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_va
 }
 
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
-                                                double low, double high, source_place w) {
+                                                double low, double high, ext::source_place w) {
   return each(std::move(gradients), [&](const any_tensor& g) {
     auto s = detail::slices_of(g);
     // What is not in a slice is 0, and may be outside of the limits.
     if (!s || low > 0 || high < 0) return any_tensor(clip_by_value(g, low, high, w));
-    s->rows = clip_by_value(sum_rows(s->rows, s->indices, false), low, high, w);
+    s->rows = clip_by_value(ext::sum_rows(s->rows, s->indices, false), low, high, w);
     return s->tensor();
   });
 }
 
 std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,
-                                               const hyperparameter& norm, source_place w) {
+                                               const hyperparameter& norm, ext::source_place w) {
   return each(std::move(gradients), [&](const any_tensor& g) { return clip_by_norm(g, norm, w); });
 }
 

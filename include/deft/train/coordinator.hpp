@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/coordinator.hpp: threads of the program that end together.
 #pragma once
+#include <deft/core/config.hpp>
 #include <functional>
 #include <memory>
 
@@ -25,7 +26,9 @@ class coordinator {
   /// Runs `f` on a new thread, whose current graph is the caller's. What it throws asks all threads
   /// to stop; the first exception counts. Throws failed_precondition once the threads were joined.
   void start(std::function<void()> f);
+  /// Asks all threads to stop, and returns at once.
   void request_stop();
+  /// Whether a thread has thrown, or request_stop was called: what the loop of a thread asks.
   bool should_stop() const;
   /// Waits until somebody asks to stop.
   void wait_for_stop();

@@ -21,8 +21,9 @@ class coordinator::state {
     const graph g = current_graph();
     std::lock_guard lock(guard_);
     if (joined_)
-      fail(errc::failed_precondition, "[coordinator] the threads were joined; none can be started");
-    threads_.push_back(start_thread([this, g, f = std::move(f)] {
+      ext::fail(errc::failed_precondition,
+                "[coordinator] the threads were joined; none can be started");
+    threads_.push_back(ext::start_thread([this, g, f = std::move(f)] {
       auto in_graph = as_default(g);
       try {
         f();

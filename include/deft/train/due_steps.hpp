@@ -2,6 +2,7 @@
 // deft/train/due_steps.hpp: what hooks do every so many global steps. Internal.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 
 namespace deft::detail {
 

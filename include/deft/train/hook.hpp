@@ -20,21 +20,27 @@ class task;
 /// What a hook may ask of its session during a run.
 class run_context {
  public:
-  run_context(const task& self, deft::session& s, source_place w = here())
+  /// @cond made by monitored_session
+  run_context(const task& self, deft::session& s, ext::source_place w = ext::here())
       : self_(self), session_(s), place_(w) {}
+  /// @endcond
   /// The task of this process, which may be the chief, or one of many workers.
   const task& self() const { return self_; }
   /// For what has to be read after the run.
   deft::session& session() { return session_; }
   /// Where the program made the session, for errors of what a hook runs.
-  source_place place() const { return place_; }
+  ext::source_place place() const { return place_; }
+  /// Asks the program to stop: monitored_session::should_stop() is true from now on. The run under
+  /// way is not cancelled. May be called from any thread.
   void request_stop() { stop_.request_stop(); }
   /// Asks to stop because the variables have no useful values any more: no hook saves them.
   void give_up() {
     given_up_ = true;
     stop_.request_stop();
   }
+  /// Whether a hook has given up: hooks that save variables ask this first.
   bool given_up() const { return given_up_; }
+  /// Whether a hook, the program or a signal has asked to stop.
   bool stop_requested() const { return stop_.stop_requested(); }
   /// For what waits while a run is under way.
   std::stop_token stop_token() const { return stop_.get_token(); }
@@ -46,7 +52,7 @@ class run_context {
   friend class monitored_session;
   const task& self_;
   deft::session& session_;
-  source_place place_;
+  ext::source_place place_;
   std::stop_source stop_;
   std::atomic<bool> given_up_{false};
   std::atomic<std::int64_t> global_step_{0};
@@ -54,7 +60,7 @@ class run_context {
 
 /// What a hook adds to a run.
 struct run_arguments {
-  std::vector<any_tensor> fetches = {};
+  std::vector<any_tensor> fetches = {};  ///< whose values after_run receives, in this order
   /// Two hooks, or a hook and the program, must not feed the same tensor.
   std::vector<feed_value> feeds = {};
   /// Asks for run_context::global_step(). The run throws failed_precondition if the graph has none.
@@ -91,17 +97,24 @@ class hook {
   /// monitored_session::close(), or fails the task: see its destructor.
   virtual void end(run_context& context) { static_cast<void>(context); }
 };
+/// A hook as sessions take it, of this library or of the program: `stop_at_step(2000)`,
+/// `std::make_shared<my_hook>()`.
 using hook_ref = std::shared_ptr<hook>;
+
+namespace ext {
 
 /// When stop_at_step stops: one of the two.
 struct step_limit {
   std::int64_t last_step = 0;  ///< once the global step is this
   std::int64_t num_steps = 0;  ///< once it has grown by this since the session began
 };
+
+}  // namespace ext
+
 /// Asks the session to stop at a global step; at once if it has been reached, as where training
 /// goes on from its last checkpoint. The session's constructor throws failed_precondition where the
 /// graph has no global step, invalid_argument unless one of the two is above 0.
-hook_ref stop_at_step(step_limit limit);
+hook_ref stop_at_step(ext::step_limit limit);
 /// The same for a last step: `stop_at_step(2000)`.
 hook_ref stop_at_step(std::int64_t last);
 /// Stops when `loss` is not a number, with an error in the log, and hooks that come after it save

@@ -13,12 +13,12 @@ namespace {
 
 class stop_at_step_hook final : public hook {
  public:
-  explicit stop_at_step_hook(step_limit limit) : limit_(limit), last_(limit.last_step) {}
+  explicit stop_at_step_hook(ext::step_limit limit) : limit_(limit), last_(limit.last_step) {}
   void begin() override {
     step_ = any_tensor(detail::expect_global_step("stop_at_step"));
     if ((limit_.last_step > 0) == (limit_.num_steps > 0))
-      fail(errc::invalid_argument,
-           "[stop_at_step] expects a last step or a number of steps above 0");
+      ext::fail(errc::invalid_argument,
+                "[stop_at_step] expects a last step or a number of steps above 0");
   }
   void after_create(run_context& context) override {
     const std::int64_t now = step_now(context);
@@ -45,7 +45,7 @@ class stop_at_step_hook final : public hook {
                        " runs; does the training count it, as in minimize(loss, global_step())?");
   }
 
-  step_limit limit_;
+  ext::step_limit limit_;
   std::int64_t last_, seen_ = -1;
   int still_ = 0;  ///< runs in a row that found the same step
   any_tensor step_;
@@ -56,7 +56,7 @@ class stop_on_nan_hook final : public hook {
   stop_on_nan_hook(any_tensor loss, bool fails) : loss_(std::move(loss)), fails_(fails) {}
   run_arguments before_run(run_context&) override { return {.fetches = {loss_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
-    bool nan = visit_dtype(values[0].type(), [&]<class T>() {
+    bool nan = ext::visit_dtype(values[0].type(), [&]<class T>() {
       for (T v : values[0].span<T>())
         if (v != v) return true;
       return false;
@@ -77,7 +77,7 @@ class stop_on_nan_hook final : public hook {
 
 }  // namespace
 
-hook_ref stop_at_step(step_limit limit) { return std::make_shared<stop_at_step_hook>(limit); }
+hook_ref stop_at_step(ext::step_limit limit) { return std::make_shared<stop_at_step_hook>(limit); }
 hook_ref stop_at_step(std::int64_t last) { return stop_at_step({.last_step = last}); }
 hook_ref stop_on_nan(const any_tensor& loss, bool fail) {
   return std::make_shared<stop_on_nan_hook>(loss, fail);

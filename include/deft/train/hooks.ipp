@@ -23,7 +23,7 @@ class stepping_hook : public hook {
  public:
   stepping_hook(std::string_view name, std::int64_t every) : name_(name), every_(every) {}
   void begin() override {
-    if (every_ < 0) fail(errc::invalid_argument, "[", name_, "] expects a number of steps");
+    if (every_ < 0) ext::fail(errc::invalid_argument, "[", name_, "] expects a number of steps");
     step_.emplace(any_tensor(detail::expect_global_step(name_)).handle().node);
   }
   run_arguments before_run(run_context&) override { return {.global_step = true}; }
@@ -52,8 +52,8 @@ class checkpoint_hook final : public stepping_hook {
   void after_create(run_context& context) override {
     if (!context.self().is_chief()) return;
     const std::int64_t step = step_now(context);
-    const auto [directory, name] = split_path(path_);
-    if (split_path(latest_checkpoint(directory, name)).second == str(name, "-", step))
+    const auto [directory, name] = ext::split_path(path_);
+    if (ext::split_path(latest_checkpoint(directory, name)).second == ext::str(name, "-", step))
       saved_ = step, when_ = clock::now();  // it was restored from there
     else
       save(context);
@@ -104,9 +104,9 @@ class log_hook final : public stepping_hook {
     const std::int64_t step = context.global_step();
     const bool fetched = due_.next();
     if (fetched) {
-      std::string text = str("step ", step);
+      std::string text = ext::str("step ", step);
       for (std::size_t i = 0; i < tensors_.size(); ++i)
-        text += str(i ? ", " : ": ", tensors_[i].first, " = ", values[i]);
+        text += ext::str(i ? ", " : ": ", tensors_[i].first, " = ", values[i]);
       logging::info(text);
     }
     due_.ran(step, fetched);
@@ -147,8 +147,8 @@ class tracing_hook final : public stepping_hook {
     std::error_code e;
     std::filesystem::create_directories(directory_, e);
     if (e)
-      fail_system(e.value(),
-                  str("[save_traces] cannot make the directory \"", directory_.string(), "\""));
+      ext::fail_system(e.value(), ext::str("[save_traces] cannot make the directory \"",
+                                           directory_.string(), "\""));
   }
   void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
@@ -159,8 +159,8 @@ class tracing_hook final : public stepping_hook {
     const bool traced = due_.next();
     if (traced) {
       const task& self = context.self();
-      const std::string of = self.distributed() ? str(self.job(), "-", self.index(), "-") : "";
-      write_chrome_trace((directory_ / str("trace-", of, step, ".json")).string(), trace_);
+      const std::string of = self.distributed() ? ext::str(self.job(), "-", self.index(), "-") : "";
+      write_chrome_trace((directory_ / ext::str("trace-", of, step, ".json")).string(), trace_);
       trace_.events.clear();
     }
     due_.ran(step, traced);

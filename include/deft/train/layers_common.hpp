@@ -15,14 +15,19 @@ namespace deft {
 class activation_function {
  public:
   activation_function() = default;
-  activation_function(any_tensor (*operation)(const any_tensor&, source_place))  // NOLINT
+  /// Implicit: `.activation = relu`, `.activation = [](const any_tensor& x) { return x * 2; }`.
+  /// @{
+  activation_function(any_tensor (*operation)(const any_tensor&, ext::source_place))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
   activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT
   template <class F>
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> activation_function(F f)
       : f_(std::move(f)) {}  // NOLINT: implicit on purpose
+  /// @}
 
+  /// Whether there is a function.
   explicit operator bool() const { return static_cast<bool>(f_); }
+  /// The function of x, or x itself if there is none.
   any_tensor operator()(const any_tensor& x) const { return f_ ? f_(x) : x; }
 
  private:
@@ -42,17 +47,21 @@ struct bare_activation {
 /// or computes.
 class training_flag {
  public:
+  /// Known while the graph is written, which then has only what one of the two cases needs.
   training_flag(bool value) : value_(value) {}  // NOLINT: implicit on purpose
   /// Throws invalid_argument if `x` is not a scalar of bool.
-  template <expression X>
+  template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      training_flag(const X& x, source_place w = here())  // NOLINT: implicit on purpose
+      training_flag(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_flag(w);
   }
 
+  /// Whether it was given as a bool, and not as a tensor.
   bool is_known() const { return !tensor_.valid(); }
+  /// The bool that was given; it means nothing unless is_known().
   bool value() const { return value_; }
+  /// The scalar of bool that was given; empty if is_known().
   const any_tensor& tensor() const { return tensor_; }
   /// `training` or `otherwise`; both are made only if the flag is a tensor.
   template <class A, class B>
@@ -62,7 +71,7 @@ class training_flag {
   }
 
  private:
-  void expect_flag(source_place w) const;
+  void expect_flag(ext::source_place w) const;
   any_tensor chosen(const any_tensor& training, const any_tensor& otherwise) const;
 
   bool value_ = true;

@@ -8,10 +8,10 @@
 
 namespace deft {
 
-void training_flag::expect_flag(source_place w) const {
+void training_flag::expect_flag(ext::source_place w) const {
   if (tensor_.rank() != 0 || tensor_.type() != dtype::boolean)
     throw error(errc::invalid_argument,
-                str("[training] expects a scalar of bool, and got ", tensor_.handle().type()),
+                ext::str("[training] expects a scalar of bool, and got ", tensor_.handle().type()),
                 name_of(tensor_), w);
 }
 any_tensor training_flag::chosen(const any_tensor& training, const any_tensor& otherwise) const {
@@ -19,7 +19,7 @@ any_tensor training_flag::chosen(const any_tensor& training, const any_tensor& o
 }
 
 initializer glorot_uniform() {
-  return initializer([](const initial_request& r) {
+  return initializer([](const ext::initial_request& r) {
     double in = 1, out = 1, each = 1;
     const int rank = r.shape.rank();
     for (int i = 0; i + 2 < rank; ++i) each *= static_cast<double>(r.shape[i]);

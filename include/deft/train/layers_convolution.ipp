@@ -8,14 +8,15 @@ namespace deft {
 
 any_tensor conv2d(const any_tensor& x, std::int64_t filters, const dims& size,
                   std::string_view name, const conv2d_layer_options& options,
-                  const conv2d_options& windows, source_place w) {
+                  const conv2d_options& windows, ext::source_place w) {
   const detail::layer_scope s{"conv2d", name, options.shared, w};
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t channels = detail::layer_features(s, x, 4);
   if (filters < 1 || size.rank() != 2 || size[0] < 1 || size[1] < 1)
     detail::refuse_layer(
-        s, x, str("expects filters, and their height and width, and got ", filters, " of ", size));
+        s, x,
+        ext::str("expects filters, and their height and width, and got ", filters, " of ", size));
   any_tensor y = conv2d(x,
                         any_tensor(detail::layer_weights(
                             s, "kernel", {{size[0], size[1], channels, filters}, x.type()},

@@ -24,9 +24,9 @@ inline constexpr bool can_be_dense = [] {
 
 /// x w + b, for x of (n,in), weights w of (in,out) and a bias b of (out). Dtypes and extents that
 /// do not fit are a compile error where the types show it, and throw invalid_argument otherwise.
-template <expression X, expression W, expression B, class K = kernels_for<X>>
-auto dense(const X& x, const W& w, const B& b, source_place p = here()) {
-  if constexpr (typed_expression<X> && typed_expression<W> && typed_expression<B>) {
+template <ext::expression X, ext::expression W, ext::expression B, class K = ext::kernels_for<X>>
+auto dense(const X& x, const W& w, const B& b, ext::source_place p = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<W> && ext::typed_expression<B>) {
     if constexpr (!detail::can_be_dense<X, W, B>) {
       static_assert(detail::takes<op::dense, detail::got<X>, detail::got<W>, detail::got<B>>,
                     "[dense] expects x of (n,in), weights of (in,out) and a bias of (out), of one "
@@ -38,12 +38,13 @@ auto dense(const X& x, const W& w, const B& b, source_place p = here()) {
     return any_tensor(matmul(any_tensor(x), any_tensor(w), p) + any_tensor(b));
 }
 
+/// Options of a dense layer with variables of its own.
 struct dense_options {
   activation_function activation = {};                     ///< `.activation = relu`
   std::optional<deft::initializer> initializer = {};       ///< of the weights; glorot_uniform()
   std::optional<deft::initializer> bias_initializer = {};  ///< zeros()
   deft::regularizer regularizer = {};  ///< of the weights; its loss is added as by add_loss
-  bool bias = true;
+  bool bias = true;                    ///< whether the layer has a bias
   /// The variables' names do not contain the name scopes around the call, so that layers in several
   /// of them share the variables.
   bool shared = false;
@@ -54,7 +55,7 @@ struct dense_options {
 /// higher rank; its last axis becomes (units). Throws invalid_argument if x is not floating or its
 /// last extent unknown, or if variables of these names have other shapes.
 any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
-                 const dense_options& options = {}, source_place w = here());
+                 const dense_options& options = {}, ext::source_place w = ext::here());
 
 namespace detail {
 template <class Shape, std::int64_t Last>
@@ -68,37 +69,40 @@ struct with_last {
 }  // namespace detail
 
 /// The same with units known at compile time: for x of (?,784), `dense<10>(x, "fc")` is (?,10).
-template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
+template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
-           source_place w = here()) {
-  constexpr dims in = shape_type_of<X>::value;
-  if constexpr (!is_floating(dtype_of<value_type_of<X>>) || in.n < 2 || in.e[in.n - 1] == dyn)
+           ext::source_place w = ext::here()) {
+  constexpr dims in = ext::shape_type_of<X>::value;
+  if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2 ||
+                in.e[in.n - 1] == dyn)
     static_assert(detail::takes<op::dense, detail::got<X>>,
                   "[dense] expects a tensor of float or double of (n,in), whose last extent is "
                   "known, and got another");
   static_assert(Units > 0, "[dense] expects at least one unit");
-  return tensor_of<value_type_of<X>, detail::with_last<shape_type_of<X>, Units>>(
+  return ext::tensor_of<ext::value_type_of<X>, detail::with_last<ext::shape_type_of<X>, Units>>(
       dense(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w).handle());
 }
-template <std::int64_t Units, typed_expression X>
+/// @cond refused
+template <std::int64_t Units, ext::typed_expression X>
 detail::refused dense(const X&) {
   static_assert(detail::takes<op::dense, detail::got<X>>,
                 "[dense] expects a name, as in dense<10>(x, \"fc\")");
   return {};
 }
-template <std::int64_t Units, typed_expression X>
+template <std::int64_t Units, ext::typed_expression X>
 detail::refused dense(const X&, std::string_view, const detail::bare_activation&) {
   static_assert(detail::takes<op::dense, detail::got<X>, activation_function>,
                 "[dense] expects its activation among the options, as in dense<10>(x, \"fc\", "
                 "{.activation = relu})");
   return {};
 }
-template <expression X>
+template <ext::expression X>
 detail::refused dense(const X&, std::int64_t, const detail::bare_activation&) {
   static_assert(detail::takes<op::dense, detail::got<X>, std::int64_t>,
                 "[dense] expects a name, and its activation among the options, as in dense(x, 64, "
                 "\"fc\", {.activation = relu})");
   return {};
 }
+/// @endcond
 
 }  // namespace deft

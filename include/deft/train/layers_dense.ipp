@@ -7,12 +7,12 @@
 namespace deft {
 
 any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
-                 const dense_options& options, source_place w) {
+                 const dense_options& options, ext::source_place w) {
   const detail::layer_scope s{"dense", name, options.shared, w};
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 2);
-  if (units < 1) detail::refuse_layer(s, x, str("expects units, and got ", units));
+  if (units < 1) detail::refuse_layer(s, x, ext::str("expects units, and got ", units));
   const any_variable kernel = detail::layer_weights(s, "kernel", {{in, units}, x.type()},
                                                     options.initializer, options.regularizer);
   any_tensor y = matmul(x.rank() == 2 ? x : reshape(x, {dyn, in}, w), any_tensor(kernel), w);

@@ -6,6 +6,10 @@
 
 namespace deft {
 
+/// Options of dropout.
+///
+///     placeholder<bool> training("training");
+///     auto y = dropout(x, 0.5, {.training = training});
 struct dropout_options {
   training_flag training = true;           ///< otherwise the result is x
   std::optional<std::uint64_t> seed = {};  ///< of the draws, as random_options has it
@@ -19,11 +23,11 @@ any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& 
 /// In training, 0 for each element with probability `rate`, and x / (1 - rate) for the others; new
 /// ones are drawn in each step. (Srivastava et al.: Dropout, JMLR 15, 2014.) Throws
 /// invalid_argument unless x is floating and 0 <= rate < 1.
-template <expression X, class K = kernels_for<X>>
+template <ext::expression X, class K = ext::kernels_for<X>>
 auto dropout(const X& x, double rate, const dropout_options& options = {},
-             source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+             ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_dropout(any_tensor(detail::any_lower<K>(x, w)), rate, options, w).handle());
   else
     return detail::add_dropout(any_tensor(x), rate, options, w);

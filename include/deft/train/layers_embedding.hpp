@@ -6,10 +6,11 @@
 
 namespace deft {
 
+/// Options of an embedding.
 struct embedding_options {
   std::optional<deft::initializer> initializer = {};  ///< random_uniform(-0.05, 0.05)
-  dtype type = dtype::float32;
-  bool shared = false;  ///< as in dense_options
+  dtype type = dtype::float32;  ///< of the table; embedding<rows, width> takes no other
+  bool shared = false;          ///< as in dense_options
 };
 
 /// The rows of a variable NAME/table of (rows, width) at `ids`, int32 or int64 of any shape, whose
@@ -18,7 +19,7 @@ struct embedding_options {
 /// variable of this name has another shape, and what gather throws.
 any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t width,
                      std::string_view name, const embedding_options& options = {},
-                     source_place w = here());
+                     ext::source_place w = ext::here());
 
 namespace op {
 struct embedding;  ///< a gather; only messages use this name
@@ -37,11 +38,12 @@ struct with_one_more {
 
 /// The same, known at compile time: for ids of (?,20), `embedding<10'000, 64>(ids, "words")` is
 /// float(?,20,64).
-template <std::int64_t Rows, std::int64_t Width, typed_expression X, class K = kernels_for<X>>
+template <std::int64_t Rows, std::int64_t Width, ext::typed_expression X,
+          class K = ext::kernels_for<X>>
 auto embedding(const X& ids, std::string_view name, embedding_options options = {},
-               source_place w = here()) {
-  if constexpr (!std::is_same_v<value_type_of<X>, std::int32_t> &&
-                !std::is_same_v<value_type_of<X>, std::int64_t>)
+               ext::source_place w = ext::here()) {
+  if constexpr (!std::is_same_v<ext::value_type_of<X>, std::int32_t> &&
+                !std::is_same_v<ext::value_type_of<X>, std::int64_t>)
     static_assert(detail::takes<op::embedding, detail::got<X>>,
                   "[embedding] expects ids of int32 or int64, and got another dtype: use "
                   "cast<std::int32_t>(x)");
@@ -50,10 +52,10 @@ auto embedding(const X& ids, std::string_view name, embedding_options options = 
                 "embedding<10'000, 64>(ids, \"words\")");
   if (options.type != dtype::float32)
     throw error(errc::invalid_argument,
-                str("[embedding] embedding<rows, width> is of float, not of ", options.type,
-                    ": use embedding(any_tensor(ids), rows, width, name, options)"),
+                ext::str("[embedding] embedding<rows, width> is of float, not of ", options.type,
+                         ": use embedding(any_tensor(ids), rows, width, name, options)"),
                 std::string(name), w);
-  return tensor_of<float, detail::with_one_more<shape_type_of<X>, Width>>(
+  return ext::tensor_of<float, detail::with_one_more<ext::shape_type_of<X>, Width>>(
       embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());
 }
 

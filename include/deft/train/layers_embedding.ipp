@@ -7,12 +7,12 @@
 namespace deft {
 
 any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t width,
-                     std::string_view name, const embedding_options& options, source_place w) {
+                     std::string_view name, const embedding_options& options, ext::source_place w) {
   const detail::layer_scope s{"embedding", name, options.shared, w};
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(ids));
   if (rows < 1 || width < 1)
-    detail::refuse_layer(s, ids, str("expects a table of rows, and got ", dims{rows, width}));
+    detail::refuse_layer(s, ids, ext::str("expects a table of rows, and got ", dims{rows, width}));
   const any_variable table = detail::layer_variable(
       s, "table", {{rows, width}, options.type},
       options.initializer ? *options.initializer : initializer(random_uniform(-0.05, 0.05)));

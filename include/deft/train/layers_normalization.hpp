@@ -33,17 +33,17 @@ any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any
 /// scale (x - m) / sqrt(v + epsilon) + offset, where m and v are the mean and the variance along
 /// the last axis, of d elements, as many as scale and offset have. (Ba, Kiros, Hinton: Layer
 /// normalization, 2016.)
-template <expression X, expression S, expression O, class K = kernels_for<X>>
+template <ext::expression X, ext::expression S, ext::expression O, class K = ext::kernels_for<X>>
 auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.001,
-                source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<S> && typed_expression<O>) {
+                ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<S> && ext::typed_expression<O>) {
     if constexpr (!detail::are_features_of<X, S, O>) {
       static_assert(detail::takes<op::layer_norm, detail::got<X>, detail::got<S>, detail::got<O>>,
                     "[layer_norm] expects a floating tensor, and a scale and an offset as long as "
                     "its last axis");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, shape_type_of<X>>(
+      return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
           detail::add_layer_norm(any_tensor(detail::any_lower<K>(x, w)), any_tensor(scale),
                                  any_tensor(offset), epsilon, w)
               .handle());
@@ -53,12 +53,12 @@ auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.
 
 /// scale (x - mean) / sqrt(variance + epsilon) + offset, for vectors as long as the last axis of x.
 /// (Ioffe, Szegedy: Batch normalization, ICML 2015.)
-template <expression X, expression M, expression V, expression S, expression O,
-          class K = kernels_for<X>>
+template <ext::expression X, ext::expression M, ext::expression V, ext::expression S,
+          ext::expression O, class K = ext::kernels_for<X>>
 auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, const O& offset,
-                double epsilon = 0.001, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<M> && typed_expression<V> &&
-                typed_expression<S> && typed_expression<O>) {
+                double epsilon = 0.001, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<M> && ext::typed_expression<V> &&
+                ext::typed_expression<S> && ext::typed_expression<O>) {
     if constexpr (!detail::are_features_of<X, M, V, S, O>) {
       static_assert(detail::takes<op::batch_norm, detail::got<X>, detail::got<M>, detail::got<V>,
                                   detail::got<S>, detail::got<O>>,
@@ -66,7 +66,7 @@ auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, co
                     "an offset as long as its last axis");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<X>, shape_type_of<X>>(
+      return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
           detail::add_batch_norm(any_tensor(detail::any_lower<K>(x, w)), any_tensor(mean),
                                  any_tensor(variance), any_tensor(scale), any_tensor(offset),
                                  epsilon, w)
@@ -76,23 +76,27 @@ auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, co
                                   any_tensor(scale), any_tensor(offset), epsilon, w);
 }
 
-template <expression X>
+/// @cond refused
+template <ext::expression X>
 detail::refused layer_norm(const X&) {
   static_assert(detail::takes<op::layer_norm, detail::got<X>>,
                 "[layer_norm] expects a name, as in layer_norm(x, \"norm\"), or a scale and an "
                 "offset");
   return {};
 }
+/// @endcond
 
+/// Options of a layer_norm with variables of its own.
 struct layer_norm_options {
-  double epsilon = 0.001;
-  bool shared = false;  ///< as in dense_options
+  double epsilon = 0.001;  ///< added to the variance; not negative
+  bool shared = false;     ///< as in dense_options
 };
+/// Options of a batch_norm with variables of its own.
 struct batch_norm_options {
-  training_flag training = true;
-  double momentum = 0.99;  ///< of the moving averages
-  double epsilon = 0.001;
-  bool shared = false;  ///< as in dense_options
+  training_flag training = true;  ///< otherwise x is normalized with the moving averages
+  double momentum = 0.99;         ///< of the moving averages, from 0 to 1
+  double epsilon = 0.001;         ///< added to the variance; not negative
+  bool shared = false;            ///< as in dense_options
 };
 
 namespace detail {
@@ -105,11 +109,11 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 /// layer_norm with variables NAME/gamma, the scale, at first 1, and NAME/beta, the offset, at first
 /// 0. Throws invalid_argument if x is not floating or its last extent unknown, or if variables of
 /// these names have other shapes.
-template <expression X, class K = kernels_for<X>>
+template <ext::expression X, class K = ext::kernels_for<X>>
 auto layer_norm(const X& x, std::string_view name, const layer_norm_options& options = {},
-                source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+                ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_layer_norm(any_tensor(detail::any_lower<K>(x, w)), name, options, w).handle());
   else
     return detail::add_layer_norm(any_tensor(x), name, options, w);
@@ -121,11 +125,11 @@ auto layer_norm(const X& x, std::string_view name, const layer_norm_options& opt
 /// them: a <- momentum a + (1 - momentum) b, unless the batch is empty. Otherwise it is normalized
 /// with the averages. (The variance is the mean of the squares of what is left of the mean, in
 /// both: that of one element is 0.) Throws as layer_norm does.
-template <expression X, class K = kernels_for<X>>
+template <ext::expression X, class K = ext::kernels_for<X>>
 auto batch_norm(const X& x, std::string_view name, const batch_norm_options& options = {},
-                source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+                ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X>)
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_batch_norm(any_tensor(detail::any_lower<K>(x, w)), name, options, w).handle());
   else
     return detail::add_batch_norm(any_tensor(x), name, options, w);
@@ -134,7 +138,7 @@ auto batch_norm(const X& x, std::string_view name, const batch_norm_options& opt
 /// The updates of the moving averages of every batch_norm in training that was written within the
 /// name scope `scope`, or all of the current graph for "": to be run together with the training
 /// step. Where batch_norms of several scopes share their variables, it takes one of the scopes: a
-/// step updates a variable once.
-operation update_moving_averages(std::string_view scope = "", source_place w = here());
+/// step updates a variable once. Throws not_found if there is no such batch_norm.
+operation update_moving_averages(std::string_view scope = "", ext::source_place w = ext::here());
 
 }  // namespace deft

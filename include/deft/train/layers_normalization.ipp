@@ -173,16 +173,16 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 
 }  // namespace detail
 
-operation update_moving_averages(std::string_view scope, source_place w) {
+operation update_moving_averages(std::string_view scope, ext::source_place w) {
   std::string prefix(scope);
   if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';
-  std::vector<node_ref> updates;
-  for (const output& o : current_graph().collected(detail::updates_of_averages, prefix))
+  std::vector<ext::node_ref> updates;
+  for (const ext::output& o : current_graph().collected(detail::updates_of_averages, prefix))
     updates.push_back(o.node);
   if (updates.empty())
     throw error(errc::not_found,
-                str("[update_moving_averages] no batch_norm was written in training",
-                    scope.empty() ? "" : " in the name scope ", scope),
+                ext::str("[update_moving_averages] no batch_norm was written in training",
+                         scope.empty() ? "" : " in the name scope ", scope),
                 {}, w);
   return detail::make_group(std::move(updates), w);
 }

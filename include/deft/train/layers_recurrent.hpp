@@ -18,11 +18,13 @@ struct unroll;
 /// What an LSTM cell keeps: both (batch,units). Its output is h.
 template <class C = any_tensor, class H = C>
 struct lstm_state {
-  C c;
-  H h;
+  C c;  ///< the memory of the cell
+  H h;  ///< its output
 };
+/// @cond deduction guide
 template <class C, class H>
 lstm_state(C, H) -> lstm_state<C, H>;
+/// @endcond
 
 namespace detail {
 using any_state = lstm_state<any_tensor>;
@@ -70,12 +72,12 @@ any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& g
 /// wide as h, and
 ///     c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j),  h' = tanh(c') sigmoid(o).
 /// x is (batch,inputs), kernel (inputs + units, 4 units), bias (4 units).
-template <expression X, expression C, expression H, expression W, expression B,
-          class K = kernels_for<X>>
+template <ext::expression X, ext::expression C, ext::expression H, ext::expression W,
+          ext::expression B, class K = ext::kernels_for<X>>
 auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const B& bias,
-               double forget_bias = 1, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<C> && typed_expression<H> &&
-                typed_expression<W> && typed_expression<B>) {
+               double forget_bias = 1, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<C> && ext::typed_expression<H> &&
+                ext::typed_expression<W> && ext::typed_expression<B>) {
     if constexpr (!detail::can_be_lstm<X, C, H, W, B>) {
       static_assert(detail::takes<op::lstm_cell, detail::got<X>, detail::got<C>, detail::got<H>,
                                   detail::got<W>, detail::got<B>>,
@@ -86,7 +88,7 @@ auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const
       const auto next =
           detail::add_lstm(any_tensor(detail::any_lower<K>(x, w)), detail::without_types(state),
                            any_tensor(kernel), any_tensor(bias), forget_bias, w);
-      using R = tensor_of<value_type_of<H>, shape_type_of<H>>;
+      using R = ext::tensor_of<ext::value_type_of<H>, ext::shape_type_of<H>>;
       return lstm_state<R>{R(next.c.handle()), R(next.h.handle())};
     }
   } else
@@ -99,12 +101,13 @@ auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const
 /// update gate u, and
 ///     c = tanh(concat(x, r h) candidate + candidate_bias),  h' = u h + (1 - u) c.
 /// x is (batch,inputs), gates (inputs + units, 2 units), candidate (inputs + units, units).
-template <expression X, expression H, expression W, expression B, expression W2, expression B2,
-          class K = kernels_for<X>>
+template <ext::expression X, ext::expression H, ext::expression W, ext::expression B,
+          ext::expression W2, ext::expression B2, class K = ext::kernels_for<X>>
 auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const W2& candidate,
-              const B2& candidate_bias, source_place w = here()) {
-  if constexpr (typed_expression<X> && typed_expression<H> && typed_expression<W> &&
-                typed_expression<B> && typed_expression<W2> && typed_expression<B2>) {
+              const B2& candidate_bias, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<H> && ext::typed_expression<W> &&
+                ext::typed_expression<B> && ext::typed_expression<W2> &&
+                ext::typed_expression<B2>) {
     if constexpr (!detail::can_be_gru<X, H, W, B, W2, B2>) {
       static_assert(detail::takes<op::gru_cell, detail::got<X>, detail::got<H>, detail::got<W>,
                                   detail::got<B>, detail::got<W2>, detail::got<B2>>,
@@ -113,7 +116,7 @@ auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const
                     "their biases");
       return detail::refused();
     } else
-      return tensor_of<value_type_of<H>, shape_type_of<H>>(
+      return ext::tensor_of<ext::value_type_of<H>, ext::shape_type_of<H>>(
           detail::add_gru(any_tensor(detail::any_lower<K>(x, w)), any_tensor(h), any_tensor(gates),
                           any_tensor(gates_bias), any_tensor(candidate), any_tensor(candidate_bias),
                           w)
@@ -123,28 +126,32 @@ auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const
                            any_tensor(candidate), any_tensor(candidate_bias), w);
 }
 
+/// Options of an lstm_cell or lstm with variables of its own.
 struct lstm_options {
   double forget_bias = 1;                             ///< added to the forget gate
   std::optional<deft::initializer> initializer = {};  ///< of the kernel; glorot_uniform()
   deft::regularizer regularizer = {};                 ///< of the kernel, as in dense_options
   bool shared = false;                                ///< as in dense_options
 };
+/// Options of a gru_cell or gru with variables of its own.
 struct gru_options {
   std::optional<deft::initializer> initializer = {};  ///< of the kernels; glorot_uniform()
   deft::regularizer regularizer = {};                 ///< of the kernels, as in dense_options
   bool shared = false;                                ///< as in dense_options
 };
 
-/// The cells with variables of their own: NAME/kernel and NAME/bias, at first 0; NAME/gates/kernel
-/// and NAME/gates/bias, at first 1, NAME/candidate/kernel and NAME/candidate/bias, at first 0.
-/// Where the graph has them already, they are used again: in every step the same. They throw
-/// invalid_argument if x is not floating, the last extents are unknown, or variables of these names
-/// have other shapes.
+/// The cells with variables of their own. An lstm_cell has NAME/kernel and NAME/bias, at first 0; a
+/// gru_cell has NAME/gates/kernel and NAME/gates/bias, at first 1, and NAME/candidate/kernel and
+/// NAME/candidate/bias, at first 0. Where the graph has them already, they are used again: in every
+/// step the same. They throw invalid_argument if x is not floating, the last extents are unknown,
+/// or variables of these names have other shapes.
+/// @{
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options = {},
-                                 source_place w = here());
+                                 ext::source_place w = ext::here());
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
-                    const gru_options& options = {}, source_place w = here());
+                    const gru_options& options = {}, ext::source_place w = ext::here());
+/// @}
 
 /// What a recurrent layer makes of a sequence.
 template <class Outputs, class State>
@@ -182,12 +189,12 @@ std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, so
 /// `state = cell(x_t, state)` for each step t of x, (batch,steps,inputs), from the state `first`;
 /// x_t is (batch,inputs), and a state an lstm_state or a tensor. The graph has a copy of the cell
 /// for each step. Throws invalid_argument unless the number of steps is known.
-template <expression X, class State, class Cell, class K = kernels_for<X>>
-auto unroll(const X& x, const State& first, const Cell& cell, source_place w = here()) {
+template <ext::expression X, class State, class Cell, class K = ext::kernels_for<X>>
+auto unroll(const X& x, const State& first, const Cell& cell, ext::source_place w = ext::here()) {
   using H = std::remove_cvref_t<decltype(detail::output_of(first))>;
   State state = first;
   std::vector<any_tensor> outputs;
-  if constexpr (typed_expression<X> && typed_expression<H>) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<H>) {
     if constexpr (!detail::can_unroll<X, H>) {
       static_assert(detail::takes<op::unroll, detail::got<X>, detail::got<H>>,
                     "[unroll] expects a sequence of (batch,steps,inputs) whose number of steps is "
@@ -198,7 +205,7 @@ auto unroll(const X& x, const State& first, const Cell& cell, source_place w = h
         state = cell(step, state);
         outputs.push_back(any_tensor(detail::output_of(state)));
       }
-      using R = tensor_of<value_type_of<H>, detail::unrolled_shape<X, H>>;
+      using R = ext::tensor_of<ext::value_type_of<H>, detail::unrolled_shape<X, H>>;
       return unrolled<R, State>{R(stack(axes{1}, outputs, w).handle()), state};
     }
   } else {
@@ -212,40 +219,45 @@ auto unroll(const X& x, const State& first, const Cell& cell, source_place w = h
 
 /// The cells of one name over a sequence, (batch,steps,inputs), from a state of zeros. Its outputs
 /// are (batch,steps,units). Throws invalid_argument as the cells and `unroll` do.
+/// @{
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
                                                   const lstm_options& options = {},
-                                                  source_place w = here());
+                                                  ext::source_place w = ext::here());
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
-                                     const gru_options& options = {}, source_place w = here());
+                                     const gru_options& options = {},
+                                     ext::source_place w = ext::here());
+/// @}
 
 /// The same with units known at compile time: for x of (?,20,8), the outputs of
 /// `lstm<16>(x, "lstm")` are (?,20,16).
-template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
+/// @{
+template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
-          source_place w = here()) {
-  constexpr dims in = extents_of<X>;
+          ext::source_place w = ext::here()) {
+  constexpr dims in = ext::extents_of<X>;
   static_assert(
       in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
       "[lstm] expects a sequence of (batch,steps,inputs) whose number of steps and inputs "
       "is known, and got another");
-  using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
+  using H = tensor<ext::value_type_of<X>, ext::extents_of<X>.e[0], Units>;
   const auto all = lstm(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
-  using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;
+  using R = tensor<ext::value_type_of<X>, ext::extents_of<X>.e[0], ext::extents_of<X>.e[1], Units>;
   return unrolled<R, lstm_state<H>>{R(all.outputs.handle()),
                                     {H(all.state.c.handle()), H(all.state.h.handle())}};
 }
-template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
+template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto gru(const X& x, std::string_view name, const gru_options& options = {},
-         source_place w = here()) {
-  constexpr dims in = extents_of<X>;
+         ext::source_place w = ext::here()) {
+  constexpr dims in = ext::extents_of<X>;
   static_assert(in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
                 "[gru] expects a sequence of (batch,steps,inputs) whose number of steps and inputs "
                 "is known, and got another");
-  using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
+  using H = tensor<ext::value_type_of<X>, ext::extents_of<X>.e[0], Units>;
   const auto all = gru(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
-  using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;
+  using R = tensor<ext::value_type_of<X>, ext::extents_of<X>.e[0], ext::extents_of<X>.e[1], Units>;
   return unrolled<R, H>{R(all.outputs.handle()), H(all.state.handle())};
 }
+/// @}
 
 }  // namespace deft

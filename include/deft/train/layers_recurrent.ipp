@@ -89,7 +89,7 @@ std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, so
 
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options,
-                                 source_place w) {
+                                 ext::source_place w) {
   const detail::layer_scope s{"lstm_cell", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 2),
@@ -121,7 +121,7 @@ struct gru_variables {
 }  // namespace
 
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
-                    const gru_options& options, source_place w) {
+                    const gru_options& options, ext::source_place w) {
   const detail::layer_scope s{"gru_cell", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const gru_variables v(s, x, detail::layer_features(s, x, 2), detail::layer_features(s, h, 2),
@@ -130,16 +130,18 @@ any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view n
 }
 
 namespace {
-void check_units(std::string_view layer, const any_tensor& x, std::int64_t units, source_place w) {
+void check_units(std::string_view layer, const any_tensor& x, std::int64_t units,
+                 ext::source_place w) {
   detail::steps_of(layer, x, w);
   if (units < 1)
-    detail::refuse_layer({layer, {}, false, w}, x, str("expects units, and got ", units));
+    detail::refuse_layer({layer, {}, false, w}, x, ext::str("expects units, and got ", units));
 }
 }  // namespace
 
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
-                                                  const lstm_options& options, source_place w) {
+                                                  const lstm_options& options,
+                                                  ext::source_place w) {
   check_units("lstm", x, units, w);
   const detail::layer_scope s{"lstm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
@@ -147,7 +149,7 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
   const any_tensor kernel = detail::layer_weights(s, "kernel", {{in + units, 4 * units}, x.type()},
                                                   options.initializer, options.regularizer);
   const any_tensor bias = detail::layer_variable(s, "bias", {{4 * units}, x.type()}, zeros());
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   // What the inputs add to the gates does not wait for the state: one product for all steps.
   const any_tensor inputs = matmul(reshape(x, {dyn, in}), slice(kernel, {0, 0}, {in, dyn})) + bias;
   const any_tensor of_state = slice(kernel, {in, 0}, {units, dyn});
@@ -161,13 +163,13 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
 }
 
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
-                                     const gru_options& options, source_place w) {
+                                     const gru_options& options, ext::source_place w) {
   check_units("gru", x, units, w);
   const detail::layer_scope s{"gru", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 3), steps = x.shape()[1];
   const gru_variables v(s, x, in, units, options);
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   auto of_inputs = [&](const any_tensor& kernel) { return slice(kernel, {0, 0}, {in, dyn}); };
   auto of_state = [&](const any_tensor& kernel) { return slice(kernel, {in, 0}, {units, dyn}); };
   const any_tensor inputs =

@@ -14,10 +14,10 @@ void collect_loss(const any_tensor& loss, source_place w);
 /// Adds a floating scalar to the losses of its graph, under the name scopes in force, and returns
 /// it. One that is there already counts once. Throws invalid_argument if it is not a floating
 /// scalar.
-template <expression L, class K = kernels_for<L>>
-auto add_loss(const L& loss, source_place w = here()) {
-  if constexpr (typed_expression<L>) {
-    tensor_of<value_type_of<L>, shape_type_of<L>> t(detail::any_lower<K>(loss, w));
+template <ext::expression L, class K = ext::kernels_for<L>>
+auto add_loss(const L& loss, ext::source_place w = ext::here()) {
+  if constexpr (ext::typed_expression<L>) {
+    ext::tensor_of<ext::value_type_of<L>, ext::shape_type_of<L>> t(detail::any_lower<K>(loss, w));
     detail::collect_loss(any_tensor(t), w);
     return t;
   } else {
@@ -32,6 +32,6 @@ auto add_loss(const L& loss, source_place w = here()) {
 std::vector<any_tensor> losses(std::string_view scope = "", graph g = current_graph());
 
 /// The sum of these losses. Throws not_found if there are none.
-any_tensor total_loss(std::string_view scope = "", source_place w = here());
+any_tensor total_loss(std::string_view scope = "", ext::source_place w = ext::here());
 
 }  // namespace deft

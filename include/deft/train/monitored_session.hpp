@@ -15,13 +15,15 @@
 
 namespace deft {
 
+/// Options of a monitored_session.
 struct monitored_options {
   /// Where the chief saves all variables, as "model-<global step>", and from where it restores them
   /// when it starts or a task that held some was lost; every server needs `--file_root` for it.
   /// Empty: no checkpoints.
   std::string checkpoint_dir = {};
+  /// Called in this order, before the one that saves checkpoints. None may be null.
   std::vector<hook_ref> hooks = {};
-  session_options session = {};
+  session_options session = {};  ///< of the underlying session
   /// How long workers wait for variables to be initialized, and for lost tasks to come back. Tasks
   /// that have not come yet when the session begins are waited for as session.connect_timeout says.
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
@@ -59,7 +61,8 @@ class monitored_session : public detail::run_forms<monitored_session> {
  public:
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
-  explicit monitored_session(task& self, monitored_options options = {}, source_place w = here());
+  explicit monitored_session(task& self, monitored_options options = {},
+                             ext::source_place w = ext::here());
   /// As close(), unless an exception ends the session's block: as in TensorFlow, so that no hook
   /// saves a broken state. What close() would throw is logged as an error, and task_main returns 1.
   ~monitored_session();
@@ -74,33 +77,40 @@ class monitored_session : public detail::run_forms<monitored_session> {
 
   /// Whether a hook, a signal or request_stop has asked to stop.
   bool should_stop() const { return context_.stop_requested(); }
+  /// Makes should_stop() true; a run under way is not cancelled. May be called from any thread.
   void request_stop() { context_.request_stop(); }
 
   /// The underlying session, which runs without hooks and does not recover.
   deft::session& session() { return session_; }
+  /// As session::device_of.
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 
  private:
   friend class detail::run_forms<monitored_session>;
-  step_results run_request(std::span<const output> fetches, std::span<const output> targets,
-                           std::span<const feed_ref> feeds, const run_options& options,
-                           source_place w);
+  ext::step_results run_request(std::span<const ext::output> fetches,
+                                std::span<const ext::output> targets,
+                                std::span<const ext::feed_ref> feeds, const run_options& options,
+                                ext::source_place w);
   /// Calls a hook's end, again after a recovery.
   void end(hook& h);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
   /// The variables that have no value.
   std::vector<any_variable> without_values(std::chrono::steady_clock::time_point until);
+  std::vector<any_variable> without_values(const std::vector<std::int64_t>& generations) const;
   /// Gives variables their values, or waits until they have them. `lost`: some were, though a task
   /// that has restarted may have given them first values again.
   void give_values(std::chrono::steady_clock::time_point until, bool lost);
   /// As the chief: restores or initializes all variables.
   void give_all(std::chrono::steady_clock::time_point until);
+  /// As the chief, where an update was applied in part and nothing is there to restore: goes on.
+  void keep_torn(std::chrono::steady_clock::time_point until);
   /// Waits until all variables have values, those of one restoration.
   void await_values(std::chrono::steady_clock::time_point until);
-  /// Of each variable, what changes when it is restored; 0 while it has no value.
+  /// Of each variable, what changes when it is restored; 0 while it has no value. Then the same of
+  /// each barrier of synchronous replicas, whose variables may be of two rounds while it is 0.
   std::vector<std::int64_t> generations(std::chrono::steady_clock::time_point until);
   /// What to fetch with a run for the global step after it.
-  output step_after(std::span<const output> fetches, std::span<const output> fed);
+  ext::output step_after(std::span<const ext::output> fetches, std::span<const ext::output> fed);
   void make_ready(std::chrono::steady_clock::time_point until);
   /// After a run failed with `why`, which is being handled, makes a new session, once all variables
   /// have values. Returns whether the run, now that or before (`updated`), has changed them; `step`
@@ -109,24 +119,26 @@ class monitored_session : public detail::run_forms<monitored_session> {
   bool recover(const error& why, std::uint64_t step, bool updated);
   void make_anew(std::chrono::steady_clock::time_point until, bool lost = false);
   /// What of `fetches` can be computed without updates; the others are empty.
-  step_results compute_again(std::span<const output> fetches, std::span<const output> fed,
-                             std::span<const feed_ref> values, const run_options& options,
-                             source_place w);
+  ext::step_results compute_again(std::span<const ext::output> fetches,
+                                  std::span<const ext::output> fed,
+                                  std::span<const ext::feed_ref> values, const run_options& options,
+                                  ext::source_place w);
   /// Whether all variables still have their values. Waits for lost tasks to come back.
   bool has_kept_values(std::chrono::steady_clock::time_point until);
 
   int failed_hooks_ = 0;  ///< runs in a row of which a hook has failed
   task& self_;
-  source_place place_;  ///< where the program made the session
+  ext::source_place place_;  ///< where the program made the session
   monitored_options options_;
   deft::graph graph_;
   std::vector<any_variable> variables_;  ///< of the graph
-  std::vector<any_tensor> generations_;  ///< of each variable
+  std::vector<any_tensor> generations_;  ///< what generations() fetches
   std::vector<std::int64_t> seen_;       ///< the generations when the session was made ready
   std::string given_;                    ///< how variables got their values, for the log
   std::int64_t began_at_ = -1;           ///< global step when it was made ready; -1: unknown
   std::mutex steps_guard_;
-  std::vector<std::pair<std::vector<output>, output>> steps_after_;  ///< of the last requests
+  std::vector<std::pair<std::vector<ext::output>, ext::output>>
+      steps_after_;     ///< of the last requests
   bool ready_ = false;  ///< once random numbers are where they are to go on
   bool closed_ = false;
   std::size_t ended_ = 0;  ///< of the hooks

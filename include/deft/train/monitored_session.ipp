@@ -14,6 +14,7 @@
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/round_nodes.ipp>
+#include <deft/train/round_updates.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
@@ -36,7 +37,7 @@ std::string news_of(const std::string& text, const std::string& known) {
     end = std::min(text.find(between, begin), text.size());
     const std::string clause = text.substr(begin, end - begin);
     if (all.empty() || known.find(clause) == known.npos)
-      all += str(all.empty() ? "" : between, clause);
+      all += ext::str(all.empty() ? "" : between, clause);
   }
   return all;
 }
@@ -45,8 +46,8 @@ std::string names_of(const std::vector<any_variable>& variables) {
   constexpr std::size_t most = 5;
   std::string text;
   for (std::size_t i = 0; i < variables.size() && i < most; ++i)
-    text += str(i ? ", " : "", "\"", variables[i].name(), "\"");
-  if (variables.size() > most) text += str(" and ", variables.size() - most, " more");
+    text += ext::str(i ? ", " : "", "\"", variables[i].name(), "\"");
+  if (variables.size() > most) text += ext::str(" and ", variables.size() - most, " more");
   return text;
 }
 
@@ -75,35 +76,36 @@ std::uint64_t beyond_draws(std::int64_t step) {
 }
 
 /// What counts the global step in a run: its updates, or the end of a synchronous round.
-std::vector<node_ref> counting_nodes(std::span<const output> fetches, std::span<const output> fed,
-                                     const output& counted) {
-  const resource_key key = counted.node->def->resources(counted.node->attributes).front().key;
-  const auto counts = [&](const node& n) {
-    if (n.def == &record_of<op::arrive_at_round>) return true;
+std::vector<ext::node_ref> counting_nodes(std::span<const ext::output> fetches,
+                                          std::span<const ext::output> fed,
+                                          const ext::output& counted) {
+  const ext::resource_key key = counted.node->def->resources(counted.node->attributes).front().key;
+  const auto counts = [&](const ext::node& n) {
+    if (n.def == &ext::record_of<op::arrive_at_round>) return true;
     if (n.def->role != op_role::assign && n.def->role != op_role::update) return false;
     return std::ranges::any_of(n.def->resources(n.attributes),
-                               [&](const resource_ref& r) { return r.key == key; });
+                               [&](const ext::resource_ref& r) { return r.key == key; });
   };
-  std::vector<node_ref> found, left;
-  std::unordered_set<const node*> seen;
-  const auto visit = [&](const output& o) {
+  std::vector<ext::node_ref> found, left;
+  std::unordered_set<const ext::node*> seen;
+  const auto visit = [&](const ext::output& o) {
     if (std::ranges::find(fed, o) == fed.end() && seen.insert(o.node.get()).second)
       left.push_back(o.node);
   };
-  for (const output& f : fetches) visit(f);
+  for (const ext::output& f : fetches) visit(f);
   while (!left.empty()) {
-    const node_ref n = std::move(left.back());
+    const ext::node_ref n = std::move(left.back());
     left.pop_back();
     if (counts(*n)) found.push_back(n);
-    for (const auto& i : n->inputs()) visit({node_ref(i.node), i.port});
-    for (const auto& c : n->controls()) visit({node_ref(c), run_only});
+    for (const auto& i : n->inputs()) visit({ext::node_ref(i.node), i.port});
+    for (const auto& c : n->controls()) visit({ext::node_ref(c), ext::run_only});
   }
   return found;
 }
 
 }  // namespace
 
-monitored_session::monitored_session(task& self, monitored_options options, source_place w)
+monitored_session::monitored_session(task& self, monitored_options options, ext::source_place w)
     : self_(self),
       place_(w),
       options_(std::move(options)),
@@ -117,16 +119,19 @@ monitored_session::monitored_session(task& self, monitored_options options, sour
                                                    .max_to_keep = options_.max_to_keep,
                                                    .keep_every_hours = options_.keep_every_hours}));
   for (auto& h : options_.hooks) {
-    if (!h) fail(errc::invalid_argument, "[monitored_session] one of the hooks is null");
+    if (!h) ext::fail(errc::invalid_argument, "[monitored_session] one of the hooks is null");
     h->begin();
   }
   if (auto h = detail::replica_hook(self, graph_)) options_.hooks.push_back(std::move(h));
   {
-    const scope outside{scope_ref()};  // the caller's devices and control dependencies
+    const ext::scope outside{ext::scope_ref()};  // the caller's devices and control dependencies
     for (const auto& v : graph_.variables()) {
       variables_.emplace_back(v);
       generations_.push_back(detail::value_generation(variables_.back()));
     }
+    if (!variables_.empty())
+      for (const auto& n : at_rounds<op::rounds_generation>(graph_))
+        generations_.emplace_back(ext::output{n, 0});
   }
   on_signal_ = self.when_asked_to_stop([this] {
     request_stop();
@@ -196,23 +201,33 @@ std::vector<std::int64_t> monitored_session::generations(
 
 std::vector<any_variable> monitored_session::without_values(
     std::chrono::steady_clock::time_point until) {
-  const std::vector<std::int64_t> now = generations(until);
+  return without_values(generations(until));
+}
+
+std::vector<any_variable> monitored_session::without_values(
+    const std::vector<std::int64_t>& generations) const {
   std::vector<any_variable> none;
-  for (std::size_t i = 0; i < now.size(); ++i)
-    if (!now[i]) none.push_back(variables_[i]);
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (!generations[i]) none.push_back(variables_[i]);
   return none;
 }
 
 void monitored_session::give_values(std::chrono::steady_clock::time_point until, bool lost) {
   if (variables_.empty()) return;
   // Also waits for the tasks, which devices_of would without an end.
-  const std::vector<any_variable> none = without_values(until);
+  const std::vector<std::int64_t> now = generations(until);
+  const std::vector<any_variable> none = without_values(now);
   if (self_.is_chief()) {
-    if (!none.empty() || lost) give_all(until);
+    const bool torn = none.empty() && std::ranges::count(now, 0) > 0;
+    const bool are_kept =
+        !lost || (now.size() == seen_.size() &&
+                  std::equal(now.begin(), now.begin() + std::ssize(variables_), seen_.begin()));
+    if (torn && are_kept && newest_checkpoint(options_).empty()) return keep_torn(until);
+    if (!none.empty() || torn || lost) give_all(until);
     return;
   }
   // The chief gives values to what several workers share; what lives here is this worker's own.
-  std::vector<output> reads;
+  std::vector<ext::output> reads;
   for (const auto& v : none) reads.push_back(v.handle());
   std::vector<operation> steps;
   if (!reads.empty()) {
@@ -235,7 +250,7 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
       end.push_back(detail::end_restoring(v));
     }
   // Gradients of the values that are taken away count no more.
-  const std::vector<node_ref> rounds = at_rounds<op::restart_rounds>(graph_);
+  const std::vector<ext::node_ref> rounds = at_rounds<op::restart_rounds>(graph_);
   // A state that is restored in part is seen as such, by the next chief, too: values count when all
   // are there.
   if (!begin.empty()) session_.run(while_starting(until), group(begin), place_);
@@ -246,13 +261,22 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
   else
     saver().restore(session_, saved, {}, place_);
   if (!end.empty()) session_.run(while_starting(until), group(end), place_);
-  given_ = saved.empty() ? "the variables were initialized anew" : str("restored ", saved);
+  given_ = saved.empty() ? "the variables were initialized anew" : ext::str("restored ", saved);
   logging::info(given_);
+}
+
+void monitored_session::keep_torn(std::chrono::steady_clock::time_point until) {
+  auto in_graph = as_default(graph_);
+  session_.run(while_starting(until),
+               detail::make_group(at_rounds<op::restart_rounds>(graph_), place_), place_);
+  given_ = "an update may have been applied in part, and there is no checkpoint to restore";
+  logging::warning(given_);
 }
 
 void monitored_session::await_values(std::chrono::steady_clock::time_point until) {
   std::vector<operation> steps;
   for (const auto& v : variables_) steps.push_back(await_initialized(v));
+  for (const auto& n : at_rounds<op::await_whole_rounds>(graph_)) steps.emplace_back(n);
   // Before the run itself is called long.
   const auto long_time =
       std::min<std::chrono::nanoseconds>(std::chrono::seconds(9), options_.start_timeout / 4);
@@ -267,24 +291,25 @@ void monitored_session::await_values(std::chrono::steady_clock::time_point until
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
           std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-      const std::string what = str("waiting for the chief, ", self_.cluster().chief(),
-                                   ", to initialize ", names_of(none));
+      const std::string what = ext::str("waiting for the chief, ", self_.cluster().chief(), ", to ",
+                                        none.empty() ? "restore" : "initialize", " ",
+                                        none.empty() ? "the variables" : names_of(none));
       if (std::chrono::steady_clock::now() >= until)
-        fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
-      if (said || none.empty()) continue;
+        ext::fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
+      if (said) continue;
       logging::warning(what);
       said = true;
     }
 }
 
 void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
-  const scope outside{scope_ref()};  // the caller's devices and control dependencies
+  const ext::scope outside{ext::scope_ref()};  // the caller's devices and control dependencies
   give_values(until, false);
   seen_ = generations(until);
-  if (const node_ref counted = graph_.find_variable("global_step");
+  if (const ext::node_ref counted = graph_.find_variable("global_step");
       counted && self_.distributed()) {
     const any_array step =
-        session_.run(while_starting(until), any_tensor(output{counted, 0}), place_);
+        session_.run(while_starting(until), any_tensor(ext::output{counted, 0}), place_);
     began_at_ = step.item<std::int64_t>();
     // Random numbers go on beyond those that an earlier process of this task may have drawn.
     session_options o = session_.options();
@@ -322,7 +347,8 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
       updated = false;  // they get other values
     } else if (step != 0) {
       const step_fate fate = session_.fate_of(step, until - std::chrono::steady_clock::now());
-      if (fate == step_fate::unknown) fail(errc::unavailable, "nobody knows how the step ended");
+      if (fate == step_fate::unknown)
+        ext::fail(errc::unavailable, "nobody knows how the step ended");
       if (fate == step_fate::in_part)
         logging::warning("the step was applied in part, and is not repeated");
       updated |= fate != step_fate::unchanged;
@@ -331,14 +357,15 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
     if (given_.empty())
       given_ = lost ? "the chief has restored or initialized the variables"
                     : "the variables have kept their values";
-    logging::warning(self_.device(), " has recovered: ", given_,
-                     began_at_ < 0 ? "" : str("; training goes on at global step ", began_at_));
+    logging::warning(
+        self_.device(), " has recovered: ", given_,
+        began_at_ < 0 ? "" : ext::str("; training goes on at global step ", began_at_));
     return updated;
   } catch (const error& e) {
     throw error(why.code(),
-                str(why.message(), "; recovery failed after ",
-                    duration_text(std::chrono::steady_clock::now() - began), ": ",
-                    news_of(e.message(), why.message())),
+                ext::str(why.message(), "; recovery failed after ",
+                         ext::duration_text(std::chrono::steady_clock::now() - began), ": ",
+                         news_of(e.message(), why.message())),
                 why.node(), why.where(), why.device());
   }
 }
@@ -346,11 +373,13 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
 void monitored_session::make_anew(std::chrono::steady_clock::time_point until, bool lost) {
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
+      for (const auto& h : options_.hooks)
+        if (auto* updates = dynamic_cast<ext::round_updates*>(h.get())) updates->end_updates();
       session_options o = session_.options();  // with the same stream, which goes on
       o.first_step = session_.impl().on().draws().value_or(o.first_step);
       session_ = deft::session(self_, o);
       if (lost) {
-        const scope outside{scope_ref()};
+        const ext::scope outside{ext::scope_ref()};
         give_values(until, true);
         lost = false;  // whatever else fails, they are not given others again
       }
@@ -363,16 +392,17 @@ void monitored_session::make_anew(std::chrono::steady_clock::time_point until, b
     }
 }
 
-step_results monitored_session::compute_again(std::span<const output> fetches,
-                                              std::span<const output> fed,
-                                              std::span<const feed_ref> values,
-                                              const run_options& options, source_place w) {
-  std::vector<output> asked;
-  for (const output& f : fetches) {
-    if (f.port == run_only) continue;
+ext::step_results monitored_session::compute_again(std::span<const ext::output> fetches,
+                                                   std::span<const ext::output> fed,
+                                                   std::span<const ext::feed_ref> values,
+                                                   const run_options& options,
+                                                   ext::source_place w) {
+  std::vector<ext::output> asked;
+  for (const ext::output& f : fetches) {
+    if (f.port == ext::run_only) continue;
     asked.push_back(f);
-    const plan_description needed = session_.describe_request({&f, 1}, {});
-    if (std::ranges::any_of(needed.placed.nodes, plan::is_update))
+    const ext::plan_description needed = session_.describe_request({&f, 1}, {});
+    if (std::ranges::any_of(needed.placed.nodes, ext::plan::is_update))
       throw error(
           errc::data_loss,
           "the step was applied, but a value that only it yields was lost with a connection",
@@ -381,44 +411,45 @@ step_results monitored_session::compute_again(std::span<const output> fetches,
   // A fed tensor that is fetched too is one that the run needs.
   asked.insert(asked.end(), fed.begin(), fed.end());
   std::vector<any_array> all(fetches.size());
-  if (asked.size() == fed.size()) return step_results(std::move(all));
-  step_results found = session_.run_request(asked, fed, values, options, w);
+  if (asked.size() == fed.size()) return ext::step_results(std::move(all));
+  ext::step_results found = session_.run_request(asked, fed, values, options, w);
   for (std::size_t i = 0, next = 0; i < fetches.size(); ++i)
-    if (fetches[i].port != run_only) all[i] = found.take(next++);
-  return step_results(std::move(all));
+    if (fetches[i].port != ext::run_only) all[i] = found.take(next++);
+  return ext::step_results(std::move(all));
 }
 
-output monitored_session::step_after(std::span<const output> fetches, std::span<const output> fed) {
+ext::output monitored_session::step_after(std::span<const ext::output> fetches,
+                                          std::span<const ext::output> fed) {
   constexpr std::size_t most_kept = 8;
   auto in_graph = as_default(graph_);
-  const output counted = any_tensor(detail::expect_global_step("monitored_session")).handle();
-  std::vector<output> key(fetches.begin(), fetches.end());
+  const ext::output counted = any_tensor(detail::expect_global_step("monitored_session")).handle();
+  std::vector<ext::output> key(fetches.begin(), fetches.end());
   key.insert(key.end(), fed.begin(), fed.end());
   const std::lock_guard lock(steps_guard_);
   const auto known = std::ranges::find(steps_after_, key, [](auto& s) { return s.first; });
   if (known != steps_after_.end()) return known->second;
-  const scope outside{scope_ref()};
-  const control_scope after(counting_nodes(fetches, fed, counted));
-  const output step = detail::read_variable(counted, place_);
+  const ext::scope outside{ext::scope_ref()};
+  const ext::control_scope after(counting_nodes(fetches, fed, counted));
+  const ext::output step = detail::read_variable(counted, place_);
   if (steps_after_.size() == most_kept) steps_after_.erase(steps_after_.begin());
   return steps_after_.emplace_back(std::move(key), step).second;
 }
 
-step_results monitored_session::run_request(std::span<const output> fetches,
-                                            std::span<const output> targets,
-                                            std::span<const feed_ref> feeds,
-                                            const run_options& options, source_place w) {
-  if (closed_) fail(errc::failed_precondition, "[monitored_session] it was closed");
-  std::optional<step_results> results;
+ext::step_results monitored_session::run_request(std::span<const ext::output> fetches,
+                                                 std::span<const ext::output> targets,
+                                                 std::span<const ext::feed_ref> feeds,
+                                                 const run_options& options, ext::source_place w) {
+  if (closed_) ext::fail(errc::failed_precondition, "[monitored_session] it was closed");
+  std::optional<ext::step_results> results;
   std::vector<run_arguments> added;  // by each hook
   bool updated = false;              // the variables
   for (int attempt = 1; !results; ++attempt) {
     std::uint64_t own = 0, &step = options.step ? *options.step : own;
     step = 0;
     try {
-      std::vector<output> all(fetches.begin(), fetches.end());
-      std::vector<output> fed(targets.begin(), targets.end());
-      std::vector<feed_ref> values(feeds.begin(), feeds.end());
+      std::vector<ext::output> all(fetches.begin(), fetches.end());
+      std::vector<ext::output> fed(targets.begin(), targets.end());
+      std::vector<ext::feed_ref> values(feeds.begin(), feeds.end());
       run_options o = options;
       o.step = &step;
       if (!o.timeout.count()) o.timeout = session_.options().timeout;
@@ -433,7 +464,7 @@ step_results monitored_session::run_request(std::span<const output> fetches,
         counted |= a.global_step;
       }
       // Computed again, the updates have been made.
-      if (counted) all.push_back(step_after(updated ? std::span<const output>() : all, fed));
+      if (counted) all.push_back(step_after(updated ? std::span<const ext::output>() : all, fed));
       results.emplace(updated ? compute_again(all, fed, values, o, w)
                               : session_.run_request(all, fed, values, o, w));
       for (const auto& a : added) {

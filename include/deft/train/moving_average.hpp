@@ -8,6 +8,7 @@
 
 namespace deft {
 
+/// Options of an exponential_moving_average.
 struct moving_average_options {
   /// If it is not empty, a scalar n that counts updates, such as global_step(): the decay is
   /// min(decay, (1 + n) / (10 + n)), so that the average follows fast in the beginning. As any
@@ -23,19 +24,26 @@ class exponential_moving_average {
  public:
   /// Throws invalid_argument if `decay` is not in [0, 1], or num_updates not a scalar of numbers.
   explicit exponential_moving_average(double decay, moving_average_options options = {},
-                                      source_place w = here());
+                                      ext::source_place w = ext::here());
 
   /// Updates the averages of these variables, or of all trainable floating ones of the current
   /// graph. Called under `control_dependencies(train)`, it includes the training step, and averages
-  /// the values after it.
-  operation apply(const std::vector<any_variable>& variables, source_place w = here());
-  operation apply(source_place w = here());
+  /// the values after it. Throws invalid_argument if there are none, or one is not floating.
+  ///
+  ///     auto train = adam(0.001).minimize(loss);
+  ///     exponential_moving_average averages(0.999);
+  ///     auto after = control_dependencies(train);
+  ///     const operation step = averages.apply();
+  /// @{
+  operation apply(const std::vector<any_variable>& variables, ext::source_place w = ext::here());
+  operation apply(ext::source_place w = ext::here());
+  /// @}
 
   /// The average of `v`. Throws not_found if `apply` was not given it.
-  any_variable average(const any_variable& v, source_place w = here()) const;
+  any_variable average(const any_variable& v, ext::source_place w = ext::here()) const;
   /// Exchanges the values of all variables that `apply` was given with their averages. Run it
   /// before an evaluation that uses the averages, and once more before training continues.
-  operation swap(source_place w = here()) const;
+  operation swap(ext::source_place w = ext::here()) const;
   /// For a program that evaluates with the averages: from the name in a checkpoint to each variable
   /// of the graph, which for trainable floating ones is that of its average.
   ///

@@ -22,11 +22,12 @@ inline constexpr bool may_be_scalar<L> = shape_type_of<L>::value.n == 0;
 /// is computed in each step, such as a schedule (train/schedule.hpp).
 class hyperparameter {
  public:
+  /// The same number in every step.
   hyperparameter(double value) : value_(value) {}  // NOLINT: implicit on purpose
   /// Throws invalid_argument if `x` is not a floating scalar.
-  template <expression X>
+  template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      hyperparameter(const X& x, source_place w = here())  // NOLINT: implicit on purpose
+      hyperparameter(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_scalar(w);
   }
@@ -37,7 +38,7 @@ class hyperparameter {
   const double* number() const { return tensor_.valid() ? nullptr : &value_; }
 
  private:
-  void expect_scalar(source_place w) const;
+  void expect_scalar(ext::source_place w) const;
 
   double value_ = 0;
   any_tensor tensor_;
@@ -48,38 +49,51 @@ std::vector<any_variable> trainable_variables(graph g = current_graph());
 
 /// A variable and the gradient of the loss with respect to it.
 struct gradient_of_variable {
-  any_variable variable;
-  any_tensor gradient;  ///< empty if the loss does not depend on the variable
+  any_variable variable;  ///< what apply_gradients updates
+  any_tensor gradient;    ///< empty if the loss does not depend on the variable
 };
 
 /// What an optimizer updates: a variable, or the rows of it that have a gradient. In expressions it
 /// stands for their value before the step.
 class update_target : public detail::expression_base {
  public:
+  /// The whole variable.
   update_target(any_variable v) : variable_(std::move(v)) {}  // NOLINT: implicit on purpose
   /// Rows of equal indices must be updated alike. All updates of these rows and of their slots are
   /// added to `updates`.
   update_target(any_variable v, any_tensor indices, std::vector<operation>& updates)
       : variable_(std::move(v)), indices_(std::move(indices)), updates_(&updates) {}
 
+  /// The variable, or that which has the rows.
   const any_variable& variable() const { return variable_; }
+  /// The dtype of the variable.
   dtype type() const { return variable_.type(); }
+  /// The value before the step: of the variable, or of the rows alone.
   operator any_tensor() const;  // NOLINT: implicit on purpose
 
   /// An update, and the value after it.
   class updated : public operation {
    public:
+    /// @cond made by assign
     updated(operation done, any_tensor after)
         : operation(std::move(done)), after_(std::move(after)) {}
+    /// @endcond
+    /// The value after the update: of the variable, or of the rows alone.
     const any_tensor& value() const { return after_; }
 
    private:
     any_tensor after_;
   };
-  /// The value must have the extents of the variable, or of the rows.
+  /// Replaces the value before the step, adds to it, or subtracts from it. `value` must have the
+  /// dtype of the variable, and its extents or those of the rows.
+  ///
+  ///     const update_target a = v.slot("adagrad", 0.1);
+  ///     const any_tensor squares = a.assign_add(square(g)).value();
+  /// @{
   updated assign(const any_tensor& value) const;
   updated assign_add(const any_tensor& value) const;
   updated assign_sub(const any_tensor& value) const;
+  /// @}
 
   /// The same rows of a slot of the variable: a variable of its dtype and extents, filled with
   /// `value` at first.
@@ -120,37 +134,41 @@ class optimizer {
   /// One step of training: the operation that updates every trainable variable of float or double
   /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none, or
   /// the loss is not a floating scalar.
-  template <expression L>
-  operation minimize(const L& loss, source_place w = here()) const {
+  template <ext::expression L>
+  operation minimize(const L& loss, ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, nullptr, w);
   }
   /// Also adds 1 to `step` after the updates.
-  template <expression L>
+  template <ext::expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
-  /// Updates only the given variables: `minimize(loss, {w, b})`, `minimize(loss, w)`.
-  template <expression L>
+  /// Updates only the given variables, `minimize(loss, {w, b})` or `minimize(loss, w)`, and then
+  /// adds 1 to `step` if it is given.
+  /// @{
+  template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, nullptr, w);
   }
-  template <expression L>
+  template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     const variable<std::int64_t>& step, source_place w = here()) const {
+                     const variable<std::int64_t>& step, ext::source_place w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, &step, w);
   }
-  template <expression L, std::convertible_to<any_variable> V>
-  operation minimize(const L& loss, const V& of, source_place w = here()) const {
+  template <ext::expression L, std::convertible_to<any_variable> V>
+  operation minimize(const L& loss, const V& of, ext::source_place w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, w);
   }
-  template <expression L, std::convertible_to<any_variable> V>
+  template <ext::expression L, std::convertible_to<any_variable> V>
   operation minimize(const L& loss, const V& of, const variable<std::int64_t>& step,
-                     source_place w = here()) const {
+                     ext::source_place w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, step, w);
   }
-  template <expression L, class F>
+  /// @}
+  /// @cond refused
+  template <ext::expression L, class F>
   requires std::is_function_v<F> operation minimize(const L&, F&)
   const {
     static_assert(detail::takes<optimizer, F>,
@@ -158,22 +176,34 @@ class optimizer {
                   "global_step()");
     return {};
   }
+  /// @endcond
 
   /// The first half of minimize: gradients with respect to all trainable variables of float or
-  /// double in the graph of `loss`, or to those given.
+  /// double in the graph of `loss`, or to those given, in that order. Throws invalid_argument if
+  /// `loss` is not floating, unimplemented if an operation on the way has no gradient.
+  ///
+  ///     const sgd o(0.1);
+  ///     auto train = o.apply_gradients(clip_by_global_norm(o.compute_gradients(loss), 5.0));
+  /// @{
   std::vector<gradient_of_variable> compute_gradients(const any_tensor& loss) const;
   std::vector<gradient_of_variable> compute_gradients(
       const any_tensor& loss, const std::vector<any_variable>& variables) const;
-  /// The second half: updates each variable that has a gradient, then adds 1 to `step`. Throws
-  /// invalid_argument if no variable has one.
+  /// @}
+
+  /// The second half: updates each variable that has a gradient, then adds 1 to `step` if it is
+  /// given. Throws invalid_argument if no variable has one, or an option of the optimizer is out of
+  /// its range.
+  /// @{
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            source_place w = here()) const {
+                            ext::source_place w = ext::here()) const {
     return apply(gradients, nullptr, w);
   }
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            const variable<std::int64_t>& step, source_place w = here()) const {
+                            const variable<std::int64_t>& step,
+                            ext::source_place w = ext::here()) const {
     return apply(gradients, &step, w);
   }
+  /// @}
 
  protected:
   /// The update of one variable, or of rows of it. What it writes is placed with the variable.
@@ -189,20 +219,20 @@ class optimizer {
   }
   /// What apply_gradients does; `step` may be null.
   virtual operation apply(const std::vector<gradient_of_variable>& gradients,
-                          const variable<std::int64_t>* step, source_place w) const;
+                          const variable<std::int64_t>* step, ext::source_place w) const;
 
  private:
   template <class L>
-  static any_tensor scalar_loss(const L& loss, source_place w) {
+  static any_tensor scalar_loss(const L& loss, ext::source_place w) {
     if constexpr (!detail::may_be_scalar<L>)
       static_assert(
           detail::takes<optimizer, detail::got<L>>,
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
-    const place_scope on_behalf(w);
+    const ext::place_scope on_behalf(w);
     return any_tensor(loss);
   }
   operation minimize_any(const any_tensor& loss, const std::vector<any_variable>* variables,
-                         const variable<std::int64_t>* step, source_place w) const;
+                         const variable<std::int64_t>* step, ext::source_place w) const;
 };
 
 /// The mean of what `compute_gradients` returned for several replicas of a model, in the same order
@@ -210,6 +240,7 @@ class optimizer {
 /// (Replicas with variables of their own use all_reduce_mean.)
 /// Throws invalid_argument if the replicas' variables differ.
 std::vector<gradient_of_variable> average_gradients(
-    const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w = here());
+    const std::vector<std::vector<gradient_of_variable>>& replicas,
+    ext::source_place w = ext::here());
 
 }  // namespace deft

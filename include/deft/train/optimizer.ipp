@@ -12,28 +12,29 @@ namespace deft {
 
 any_tensor hyperparameter::as(dtype type) const {
   if (tensor_.valid()) return cast(tensor_, type);
-  return visit_dtype(type, [&]<class T>() {
+  return ext::visit_dtype(type, [&]<class T>() {
     return any_tensor(constant(ndarray<T>(any_array::scalar(static_cast<T>(value_)))));
   });
 }
 
-void hyperparameter::expect_scalar(source_place w) const {
+void hyperparameter::expect_scalar(ext::source_place w) const {
   if (!tensor_.valid())
     throw error(errc::invalid_argument, "[optimizer] the tensor of a hyperparameter is empty", {},
                 w);
-  if (tensor_.rank() != 0 || !is_floating(tensor_.type()))
-    throw error(errc::invalid_argument,
-                str("[optimizer] expects a number or a floating scalar as a hyperparameter, and "
-                    "got ",
-                    tensor_.handle().type()),
-                name_of(tensor_), w);
+  if (tensor_.rank() != 0 || !ext::is_floating(tensor_.type()))
+    throw error(
+        errc::invalid_argument,
+        ext::str("[optimizer] expects a number or a floating scalar as a hyperparameter, and "
+                 "got ",
+                 tensor_.handle().type()),
+        name_of(tensor_), w);
 }
 
 std::vector<any_variable> trainable_variables(graph g) {
   std::vector<any_variable> result;
-  for (const node_ref& v : g.variables())
+  for (const ext::node_ref& v : g.variables())
     // An integer has no gradient.
-    if (v->variable()->trainable && is_floating(v->outputs[0].type)) result.emplace_back(v);
+    if (v->variable()->trainable && ext::is_floating(v->outputs[0].type)) result.emplace_back(v);
   return result;
 }
 
@@ -46,7 +47,7 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
   const auto in_graph = as_default(graph_of(loss));
   std::vector<any_tensor> xs;
   for (const any_variable& v : variables) xs.emplace_back(v.handle());
-  std::vector<any_tensor> gradients = plan::gradients(loss, xs);
+  std::vector<any_tensor> gradients = ext::plan::gradients(loss, xs);
   std::vector<gradient_of_variable> result;
   for (std::size_t i = 0; i < variables.size(); ++i)
     result.push_back({variables[i], std::move(gradients[i])});
@@ -54,12 +55,12 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
 }
 
 operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
-                           const variable<std::int64_t>* step, source_place w) const {
-  const place_scope on_behalf(w);
-  std::optional<graph_scope> in_graph;  // whatever this thread's current graph is
+                           const variable<std::int64_t>* step, ext::source_place w) const {
+  const ext::place_scope on_behalf(w);
+  std::optional<ext::graph_scope> in_graph;  // whatever this thread's current graph is
   if (!gradients.empty()) in_graph.emplace(graph::of(*gradients[0].variable.handle().node));
-  std::vector<node_ref> updates;
-  const bool waits = !controls_of(current_scope()).empty();
+  std::vector<ext::node_ref> updates;
+  const bool waits = !ext::controls_of(ext::current_scope()).empty();
   for (const auto& [v, g] : gradients) {
     if (!g.valid()) continue;
     const detail::placed_with there(v);
@@ -69,24 +70,24 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
     const auto slices = detail::slices_of(g);
     const any_tensor values = ready(slices ? slices->rows : g);
     const any_tensor indices = slices ? ready(slices->indices) : any_tensor();
-    const scope without_controls(push_controls{nullptr});
+    const ext::scope without_controls(ext::push_controls{nullptr});
     updates.push_back((slices ? update_rows(v, indices, values) : update(v, values)).handle());
   }
   if (updates.empty())
     throw error(errc::invalid_argument, "[minimize] the loss depends on no trainable variable", {},
                 w);
-  control_scope after(updates);
+  ext::control_scope after(updates);
   if (!step) return no_op(w);
   return step->assign_add(std::int64_t{1}, w);
 }
 
 operation optimizer::minimize_any(const any_tensor& loss,
                                   const std::vector<any_variable>* variables,
-                                  const variable<std::int64_t>* step, source_place w) const {
+                                  const variable<std::int64_t>* step, ext::source_place w) const {
   if (loss.rank() != 0)
     throw error(errc::invalid_argument,
-                str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
-                    ": use mean(loss), or sum(loss)"),
+                ext::str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
+                         ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
   return apply(variables ? compute_gradients(loss, *variables) : compute_gradients(loss), step, w);
 }
@@ -130,14 +131,14 @@ any_variable update_target::scalar_slot(std::string_view name, double value) con
 operation optimizer::update_rows(const any_variable& v, const any_tensor& indices,
                                  const any_tensor& rows) const {
   std::vector<operation> updates;
-  updates.push_back(update(update_target(v, indices, updates), sum_rows(rows, indices)));
+  updates.push_back(update(update_target(v, indices, updates), ext::sum_rows(rows, indices)));
   return group(updates);
 }
 
 std::vector<gradient_of_variable> average_gradients(
-    const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w) {
+    const std::vector<std::vector<gradient_of_variable>>& replicas, ext::source_place w) {
   if (replicas.empty()) return {};
-  const place_scope on_behalf(w);
+  const ext::place_scope on_behalf(w);
   std::vector<gradient_of_variable> result = replicas[0];
   auto refuse = [&](std::string name) {
     throw error(errc::invalid_argument,

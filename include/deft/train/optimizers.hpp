@@ -9,6 +9,8 @@ namespace deft {
 /// Gradient descent: v <- v - r g.
 class sgd : public optimizer {
  public:
+  /// The rate is a number or a scalar tensor: `sgd(0.1)`,
+  /// `sgd(cosine_decay(0.1, global_step(), 10'000))`.
   explicit sgd(hyperparameter learning_rate) : rate_(std::move(learning_rate)) {}
 
  protected:
@@ -20,6 +22,7 @@ class sgd : public optimizer {
   hyperparameter rate_;
 };
 
+/// Options of momentum.
 struct momentum_options {
   bool nesterov = false;  ///< v <- v - r (g + momentum a) instead, with the new a
 };
@@ -28,6 +31,7 @@ struct momentum_options {
 /// deep learning, ICML 2013, in TensorFlow's form.)
 class momentum : public optimizer {
  public:
+  /// `momentum_of_steps` is the formula's momentum: `momentum(0.01, 0.9, {.nesterov = true})`.
   momentum(hyperparameter learning_rate, hyperparameter momentum_of_steps,
            momentum_options options = {})
       : rate_(std::move(learning_rate)), kept_(std::move(momentum_of_steps)), options_(options) {}
@@ -44,6 +48,8 @@ class momentum : public optimizer {
 /// (Duchi, Hazan, Singer: Adaptive Subgradient Methods, JMLR 12, 2011.)
 class adagrad : public optimizer {
  public:
+  /// `initial_accumulator` is the first value of a. Minimize throws invalid_argument unless it is
+  /// above 0.
   explicit adagrad(hyperparameter learning_rate, double initial_accumulator = 0.1)
       : rate_(std::move(learning_rate)), initial_(initial_accumulator) {}
 
@@ -55,6 +61,7 @@ class adagrad : public optimizer {
   double initial_;
 };
 
+/// Options of adadelta: minimize throws invalid_argument unless 0 <= rho < 1 and epsilon > 0.
 struct adadelta_options {
   double rho = 0.95;      ///< how much of the averages a step keeps
   double epsilon = 1e-8;  ///< added before roots are taken
@@ -64,9 +71,12 @@ struct adadelta_options {
 /// "adadelta/update", 0 at first. (Zeiler: ADADELTA, arXiv:1212.5701.)
 class adadelta : public optimizer {
  public:
+  /// The rate is that of TensorFlow by default; the paper has none, which is a rate of 1.
+  /// @{
   explicit adadelta(hyperparameter learning_rate = 0.001, adadelta_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adadelta(adadelta_options options) : adadelta(0.001, options) {}
+  /// @}
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
@@ -76,6 +86,8 @@ class adadelta : public optimizer {
   adadelta_options options_;
 };
 
+/// Options of rmsprop: minimize throws invalid_argument unless 0 <= decay < 1, momentum >= 0 and
+/// epsilon > 0.
 struct rmsprop_options {
   double decay = 0.9;      ///< how much of the averages a step keeps
   double momentum = 0;     ///< how much of the last step is taken again
@@ -90,6 +102,7 @@ struct rmsprop_options {
 /// Learning, 2012; centered: Graves, arXiv:1308.0850.)
 class rmsprop : public optimizer {
  public:
+  /// The rate is a number or a scalar tensor: `rmsprop(0.001, {.momentum = 0.9})`.
   explicit rmsprop(hyperparameter learning_rate, rmsprop_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
 
@@ -101,6 +114,8 @@ class rmsprop : public optimizer {
   rmsprop_options options_;
 };
 
+/// Options of adam: minimize throws invalid_argument unless 0 <= beta1 < 1, 0 <= beta2 < 1, and the
+/// others are not negative.
 struct adam_options {
   double beta1 = 0.9;       ///< how much of the mean a step keeps
   double beta2 = 0.999;     ///< how much of the mean square a step keeps
@@ -114,9 +129,12 @@ struct adam_options {
 /// that hold the powers: t counts the updates of this variable. (Kingma, Ba: Adam, ICLR 2015.)
 class adam : public optimizer {
  public:
+  /// The rate is a number or a scalar tensor: `adam(0.01)`, `adam({.beta1 = 0.5})`.
+  /// @{
   explicit adam(hyperparameter learning_rate = 0.001, adam_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adam(adam_options options) : adam(0.001, options) {}
+  /// @}
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
@@ -130,6 +148,7 @@ class adam : public optimizer {
 /// (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019.)
 class adamw : public adam {
  public:
+  /// `weight_decay` counts, and not that of `options`: `adamw(0.001, 0.05)`.
   explicit adamw(hyperparameter learning_rate = 0.001, double weight_decay = 0.01,
                  adam_options options = {})
       : adam(std::move(learning_rate), with(options, weight_decay)) {}
@@ -141,10 +160,14 @@ class adamw : public adam {
   }
 };
 
+/// Options of ftrl: minimize throws invalid_argument for one out of its range.
 struct ftrl_options {
   double power = -0.5;               ///< of the accumulator, in the rate; at most 0
   double initial_accumulator = 0.1;  ///< positive
-  double l1 = 0, l2 = 0;             ///< regularization, not negative
+  /// Regularization, not negative.
+  /// @{
+  double l1 = 0, l2 = 0;
+  /// @}
 };
 /// FTRL-Proximal: n' = n + g²; z <- z + g - (n'^-power - n^-power) / r v; n <- n'; v <- 0 where
 /// |z| <= l1, else (sign(z) l1 - z) / (n^-power / r + 2 l2). The slots are "ftrl/accumulator" and
@@ -152,6 +175,7 @@ struct ftrl_options {
 /// moves. (McMahan et al.: Ad Click Prediction, KDD 2013, in TensorFlow's form.)
 class ftrl : public optimizer {
  public:
+  /// Minimize throws invalid_argument if the rate is a number and not above 0.
   explicit ftrl(hyperparameter learning_rate, ftrl_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
 

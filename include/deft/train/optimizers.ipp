@@ -11,14 +11,14 @@ namespace {
 /// Throws invalid_argument unless the option of an optimizer `is_valid`.
 void expect(bool is_valid, std::string_view optimizer, std::string_view what, double got) {
   if (!is_valid)
-    fail(errc::invalid_argument, "[", optimizer, "] expects ", what, ", and got ", got);
+    ext::fail(errc::invalid_argument, "[", optimizer, "] expects ", what, ", and got ", got);
 }
 /// Likewise unless it is above 0, also as a number of the variable's dtype.
 void expect_positive(std::string_view optimizer, std::string_view what, double got, dtype type) {
-  expect(got > 0, optimizer, str(what, " above 0"), got);
+  expect(got > 0, optimizer, ext::str(what, " above 0"), got);
   if (type == dtype::float32 && static_cast<float>(got) == 0)
-    fail(errc::invalid_argument, "[", optimizer, "] expects ", what, " above 0, and got ", got,
-         ", which is 0 as float");
+    ext::fail(errc::invalid_argument, "[", optimizer, "] expects ", what, " above 0, and got ", got,
+              ", which is 0 as float");
 }
 /// How much of an average a step keeps.
 bool is_part(double x) { return x >= 0 && x < 1; }

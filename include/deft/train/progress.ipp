@@ -27,8 +27,8 @@ class progress_hook final : public hook {
   }
 
   void after_run(run_context& context, std::span<const any_array> values) override {
-    loss_value_ = visit_dtype(values[0].type(),
-                              [&]<class T>() { return static_cast<double>(values[0].item<T>()); });
+    loss_value_ = ext::visit_dtype(
+        values[0].type(), [&]<class T>() { return static_cast<double>(values[0].item<T>()); });
     step_value_ = context.global_step();
     ++runs_;
     auto now = clock::now();
@@ -62,9 +62,9 @@ class progress_hook final : public hook {
     double rate = seconds > 0 ? static_cast<double>((runs_ - 1) * batch_) / seconds : 0;
     if (terminal_) std::printf("\r%s ", progress_bar(step_value_, last_).c_str());
     // Several workers may run the global step a little beyond the last.
-    std::string line =
-        str("step ", std::min(step_value_, last_), "/", last_, "  loss ", rounded(loss_value_, 4));
-    if (runs_ > 1) line += str("  ", rounded(rate, 0), " examples/s");
+    std::string line = ext::str("step ", std::min(step_value_, last_), "/", last_, "  loss ",
+                                rounded(loss_value_, 4));
+    if (runs_ > 1) line += ext::str("  ", rounded(rate, 0), " examples/s");
     line += terminal_ ? "\x1b[K" : "\n";
     std::fputs(line.c_str(), stdout);
     std::fflush(stdout);

@@ -11,19 +11,22 @@ namespace deft {
 class regularizer {
  public:
   regularizer() = default;
+  /// Of a function that returns a floating scalar for the weights:
+  /// `regularizer([](const any_tensor& w) { return any_tensor(sum(abs(w)) * 0.01); })`.
   explicit regularizer(std::function<any_tensor(const any_tensor&)> f) : make_(std::move(f)) {}
 
+  /// Whether there is a function: false for the regularizer of layers by default.
   explicit operator bool() const { return static_cast<bool>(make_); }
-  /// Throws invalid_argument if `weights` is not floating.
-  any_tensor operator()(const any_tensor& weights, source_place w = here()) const;
+  /// Throws invalid_argument if `weights` is not floating, or there is no function.
+  any_tensor operator()(const any_tensor& weights, ext::source_place w = ext::here()) const;
 
  private:
   std::function<any_tensor(const any_tensor&)> make_;
 };
 
 /// scale * sum(abs(w)). Throws invalid_argument if scale is negative or not finite.
-regularizer l1_regularizer(double scale, source_place w = here());
+regularizer l1_regularizer(double scale, ext::source_place w = ext::here());
 /// scale * sum(w^2) / 2. Throws invalid_argument if scale is negative or not finite.
-regularizer l2_regularizer(double scale, source_place w = here());
+regularizer l2_regularizer(double scale, ext::source_place w = ext::here());
 
 }  // namespace deft

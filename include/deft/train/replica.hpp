@@ -22,7 +22,7 @@ inline device_spec replica_device(const cluster_spec& cluster, const std::string
     // An inner scope that names another job, or a task, decides and does not use up a turn.
     if (n.device && !n.device->job.empty() && (n.device->job != ps_job || n.device->task))
       return std::string();
-    return str("/job:", ps_job, "/task:", (*next)++ % tasks);
+    return ext::str("/job:", ps_job, "/task:", (*next)++ % tasks);
   });
 }
 

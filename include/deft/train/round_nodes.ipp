@@ -11,14 +11,14 @@ namespace {
 
 /// A node for each barrier of the graph, on its task.
 template <class Op>
-std::vector<node_ref> at_rounds(const graph& g) {
-  std::vector<node_ref> nodes;
-  for (const output& state : g.collected("sync_replicas/state", "")) {
+std::vector<ext::node_ref> at_rounds(const graph& g) {
+  std::vector<ext::node_ref> nodes;
+  for (const ext::output& state : g.collected("sync_replicas/state", "")) {
     Op o;
-    static_cast<op::replica_round&>(o) = decode<op::describe_round>(state.node->attributes);
-    node_request r;
-    r.def = &record_of<Op>;
-    r.attributes = encode(o);
+    static_cast<op::replica_round&>(o) = ext::decode<op::describe_round>(state.node->attributes);
+    ext::node_request r;
+    r.def = &ext::record_of<Op>;
+    r.attributes = ext::encode(o);
     r.device = state.node->device();
     nodes.push_back(graph(g).add(std::move(r)));
   }

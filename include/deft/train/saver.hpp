@@ -16,6 +16,7 @@ namespace detail {
 struct checkpoint_index;
 }
 
+/// What a saver saves and restores, and how many checkpoints it keeps.
 struct saver_options {
   /// What is saved; empty, and `named` too: all variables that the current graph has at each save.
   std::vector<any_variable> variables = {};
@@ -36,13 +37,14 @@ struct saver_options {
   double keep_every_hours = 0;
 };
 
+/// Options of saver::restore.
 struct restore_options {
   bool partial = false;  ///< leave variables that the checkpoint lacks as they are
 };
 
 /// How the variables of a saver and the tensors of a checkpoint compare, by name.
 struct checkpoint_comparison {
-  std::vector<std::string> restorable;
+  std::vector<std::string> restorable;  ///< variables that the checkpoint has, and that fit
   std::vector<std::string> missing;     ///< variables that the checkpoint lacks
   std::vector<std::string> extra;       ///< tensors that no variable has the name of
   std::vector<std::string> mismatched;  ///< sentences about dtypes or shapes that differ
@@ -69,24 +71,26 @@ class saver {
   /// one has two; if a name is not UTF-8 or has control characters; or if `transposed` has a name
   /// that is not given, or what is no order of the variable's axes.
   explicit saver(saver_options options = {});
+  /// @cond refused
   template <std::convertible_to<std::string_view> Path>
   explicit saver(const Path&) {
     static_assert(detail::takes<saver, Path>,
                   "[saver] expects options, and got a path: it is an argument of save and restore, "
                   "as in saver save; save.save(s, \"ckpt/model\")");
   }
+  /// @endcond
 
   /// Writes a checkpoint and returns its path, `path` or `path-step`. Its directory is created.
   /// Replaces an older one of that name, and deletes the oldest ones beyond max_to_keep. Throws
   /// resource_exhausted on a full disk, permission_denied where a task may not write there,
   /// failed_precondition for a variable without a value; the checkpoints that were there remain.
   std::string save(session& s, const std::string& path, std::optional<std::int64_t> step = {},
-                   source_place w = here());
+                   ext::source_place w = ext::here());
   /// The same, `path-step` with the value of `step` that is in the checkpoint: of an integer
   /// variable that is saved, such as the global step. Throws invalid_argument if it is not.
   template <std::convertible_to<any_variable> Variable>
   std::string save(session& s, const std::string& path, const Variable& step,
-                   source_place w = here()) {
+                   ext::source_place w = ext::here()) {
     return save_counted(s, path, any_variable(step), w);
   }
 
@@ -95,7 +99,7 @@ class saver {
   /// invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is damaged.
   /// The variables are then unchanged.
   checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {},
-                                source_place w = here());
+                                ext::source_place w = ext::here());
   /// What restore would do. Throws not_found or data_loss.
   checkpoint_comparison compare(const std::string& path) const;
 
@@ -108,10 +112,10 @@ class saver {
   checkpoint_comparison compare_with(const detail::checkpoint_index& index,
                                      const std::map<std::string, any_variable>& all) const;
   std::string save_counted(session& s, const std::string& path, const any_variable& step,
-                           source_place w);
+                           ext::source_place w);
   /// `counted`: the name under which the step in the checkpoint's name is saved, else null.
   std::string save_as(session& s, const std::string& path, std::optional<std::int64_t> step,
-                      const std::string* counted, source_place w);
+                      const std::string* counted, ext::source_place w);
   /// Deletes what max_to_keep says, after `made`, of the checkpoints `there` and those of this
   /// saver.
   void keep_newest(std::vector<detail::checkpoint_index> there,

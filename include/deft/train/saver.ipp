@@ -13,6 +13,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/round_nodes.ipp>
 #include <deft/train/saver_names.ipp>
+#include <deft/transport/handshake.hpp>
 #include <filesystem>
 #include <set>
 
@@ -20,20 +21,20 @@ namespace deft {
 
 /// The operation that saves these variables, of which each task writes its own.
 struct saver::saving {
-  std::map<std::string, output> variables;
+  std::map<std::string, ext::output> variables;
   std::vector<std::string> tasks;  ///< their first processors
   placeholder<std::uint8_t, dyn> path{"save/path"};
   operation save;
-  std::optional<operation> resume;  ///< rounds of synchronous training, after a failure
+  std::vector<operation> resumes;  ///< rounds of synchronous training, after a failure
 };
 
 namespace {
 
 /// The variables of each task, by the name of its first processor.
 std::map<std::string, named_variables> by_processor(session& s, const named_variables& variables) {
-  std::vector<output> reads;
+  std::vector<ext::output> reads;
   for (const auto& [name, v] : variables) reads.push_back(v.handle());
-  const std::vector<placement> devices = s.impl().devices_of(reads);
+  const std::vector<ext::placement> devices = s.impl().devices_of(reads);
   std::map<std::string, named_variables> all;
   std::size_t i = 0;
   for (const auto& [name, v] : variables) {
@@ -54,7 +55,7 @@ std::vector<std::string> processors_of(const std::map<std::string, named_variabl
 /// ".ps-0.safetensors": with it end the names of the files that a task writes.
 std::string file_suffix(const std::string& processor) {
   const device_name d = parse_device(processor);
-  return str(".", d.job, "-", *d.task, ".safetensors");
+  return ext::str(".", d.job, "-", *d.task, ".safetensors");
 }
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) {
@@ -68,6 +69,48 @@ std::string absolute(const std::string& path) {
 std::int64_t integer_in(const safetensors_file& file, const std::string& name) {
   const any_array value = file.read(name);
   return value.type() == dtype::int32 ? value.item<std::int32_t>() : value.item<std::int64_t>();
+}
+
+/// Lets rounds go on after a save that failed. Tries again where a task is slow, until it would
+/// count as lost: the session and its pauses end there with the connection, too.
+void resume_after(const error& failure, session& s, const operation& resume) {
+  using namespace std::chrono_literals;
+  const bool lost = failure.code() == errc::unavailable || failure.code() == errc::aborted;
+  for (auto timeout = 1s; timeout < 100s; timeout *= 4) try {
+      s.run(run_options{.timeout = timeout}, resume);
+      return;
+    } catch (const error& e) {
+      if (e.code() == errc::deadline_exceeded && !lost) continue;
+      if (!lost && e.code() != errc::unavailable && e.code() != errc::cancelled)
+        logging::warning("[saver] rounds may stand still after a save that failed: ", e.what());
+      return;
+    }
+  logging::warning("[saver] rounds may stand still after a save that failed: no answer");
+}
+
+/// Renames the files of a checkpoint from `files` to its name and generation, or a later generation
+/// if another saver has files of that one. Returns what their names begin with.
+std::string rename_files(const std::string& files, detail::checkpoint_index& index,
+                         const std::vector<std::string>& tasks) {
+  std::error_code e;
+  std::string to;
+  // Of two savers only one can make the first link; then the generation is its own.
+  for (;; ++index.generation) {
+    to = ext::str(index.path, ".", index.generation);
+    const std::string suffix = file_suffix(tasks.front());
+    std::filesystem::create_hard_link(files + suffix, to + suffix, e);
+    if (e == std::errc::file_exists) continue;
+    // Some file systems have no links.
+    if (!e || !std::filesystem::exists(to + suffix, e)) break;
+  }
+  for (const auto& processor : tasks) {
+    const std::string from = files + file_suffix(processor), name = to + file_suffix(processor);
+    std::filesystem::rename(from, name, e);
+    if (e) ext::fail_system(e.value(), ext::str("[saver] cannot rename ", from));
+    // Of two links to one file, rename leaves both.
+    std::filesystem::remove(from, e);
+  }
+  return to;
 }
 
 /// Deletes what `options` do not keep, of checkpoints in their order.
@@ -86,9 +129,9 @@ void delete_old(const std::vector<detail::checkpoint_index>& all, const saver_op
 
 op::snapshot_variables snapshot_of(const named_variables& variables) {
   op::snapshot_variables o;
-  std::vector<tensor_type> types;
+  std::vector<ext::tensor_type> types;
   for (const auto& [name, v] : variables) {
-    const auto state = decode<op::variable>(v.handle().node->attributes);
+    const auto state = ext::decode<op::variable>(v.handle().node->attributes);
     o.containers.push_back(state.container);
     o.variables.push_back(state.variable_name);
     types.push_back({state.shape, state.type});
@@ -100,21 +143,21 @@ op::snapshot_variables snapshot_of(const named_variables& variables) {
 }  // namespace
 
 void saver::prepare(session& s, const named_variables& all) {
-  std::map<std::string, output> reads;
+  std::map<std::string, ext::output> reads;
   for (const auto& [name, v] : all) reads.emplace(name, v.handle());
   const auto tasks = by_processor(s, all);
   if (saving_ && saving_->variables == reads && saving_->tasks == processors_of(tasks)) return;
   auto in_graph = as_default(graph_);
-  scope outside{scope_ref()};
+  ext::scope outside{ext::scope_ref()};
   auto next = std::make_shared<saving>();
   next->variables = std::move(reads);
   next->tasks = processors_of(tasks);
-  std::vector<node_ref> snapshots;
+  std::vector<ext::node_ref> snapshots;
   {
-    const control_scope after(at_rounds<op::pause_rounds>(graph_));
+    const ext::control_scope after(at_rounds<op::pause_rounds>(graph_));
     for (const auto& [processor, variables] : tasks) {
       auto on_task = on(device(processor));
-      snapshots.push_back(detail::apply_any(snapshot_of(variables), {}, here()).handle().node);
+      snapshots.push_back(detail::apply_any(snapshot_of(variables), {}, ext::here()).handle().node);
     }
   }
   std::vector<operation> saves;
@@ -123,67 +166,67 @@ void saver::prepare(session& s, const named_variables& all) {
     auto on_task = on(device(processor));
     op::save_tensors o;
     o.suffix = file_suffix(processor);
-    std::vector<output> in{next->path.handle()};
+    std::vector<ext::output> in{next->path.handle()};
     for (const auto& [name, v] : variables) {
-      const any_tensor value(output{*snapshot, static_cast<std::uint32_t>(o.names.size())});
+      const any_tensor value(ext::output{*snapshot, static_cast<std::uint32_t>(o.names.size())});
       o.names.push_back(name);
       in.push_back(to_file(value, axes_in_file(name)).handle());
     }
     ++snapshot;
-    saves.push_back(operation(detail::apply_any(o, in, here()).handle().node));
+    saves.push_back(operation(detail::apply_any(o, in, ext::here()).handle().node));
   }
   {
-    const control_scope after(snapshots);
-    for (const node_ref& n : at_rounds<op::resume_rounds>(graph_)) saves.push_back(operation(n));
+    const ext::control_scope after(snapshots);
+    for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_))
+      saves.push_back(operation(n));
   }
   next->save = group(saves);
-  if (const auto all_rounds = at_rounds<op::resume_rounds>(graph_); !all_rounds.empty()) {
-    std::vector<operation> resumes;
-    for (const node_ref& n : all_rounds) resumes.push_back(operation(n));
-    next->resume = group(resumes);
-  }
+  for (const ext::node_ref& n : at_rounds<op::resume_rounds>(graph_))
+    next->resumes.push_back(operation(n));
   saving_ = std::move(next);
 }
 
 std::string saver::save(session& s, const std::string& path, std::optional<std::int64_t> step,
-                        source_place w) {
-  const place_scope on_behalf(w);
+                        ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   return save_as(s, path, step, nullptr, w);
 }
 
 std::string saver::save_counted(session& s, const std::string& path, const any_variable& step,
-                                source_place w) {
-  const place_scope on_behalf(w);
+                                ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   const named_variables all = variables();
   const auto counted =
       std::ranges::find_if(all, [&](const auto& v) { return v.second.handle() == step.handle(); });
-  if (counted == all.end() || !is_integer(step.type()) || step.rank() != 0)
-    fail(errc::invalid_argument, "[saver] \"", step.name(), "\", ",
-         tensor_type{step.shape(), step.type()},
-         ", cannot be the step of a checkpoint: it is not an integer that is saved");
+  if (counted == all.end() || !ext::is_integer(step.type()) || step.rank() != 0)
+    ext::fail(errc::invalid_argument, "[saver] \"", step.name(), "\", ",
+              ext::tensor_type{step.shape(), step.type()},
+              ", cannot be the step of a checkpoint: it is not an integer that is saved");
   return save_as(s, path, {}, &counted->first, w);
 }
 
 std::string saver::save_as(session& s, const std::string& path, std::optional<std::int64_t> step,
-                           const std::string* counted, source_place w) {
+                           const std::string* counted, ext::source_place w) {
   const named_variables all = variables();
   detail::checkpoint_index index;
-  index.path = step ? str(path, "-", *step) : path;
-  const auto [directory, base] = split_path(path);
+  index.path = step ? ext::str(path, "-", *step) : path;
+  const auto [directory, base] = ext::split_path(path);
   index.base = base;
-  if (base.empty()) fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
+  if (base.empty())
+    ext::fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
   if (index.path.ends_with(".safetensors") || !detail::is_possible_name(base) ||
       std::ranges::count(path, '\n') > 0)
-    fail(errc::invalid_argument, "[saver] \"", printable(index.path),
-         "\" cannot be the name of a checkpoint: it is that of a single file, has control "
-         "characters, or is not UTF-8");
+    ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(index.path),
+              "\" cannot be the name of a checkpoint: it is that of a single file, has control "
+              "characters, or is not UTF-8");
   std::error_code e;
   std::filesystem::create_directories(directory, e);
-  if (e) fail_system(e.value(), str("[saver] cannot make the directory \"", directory, "\""));
+  if (e)
+    ext::fail_system(e.value(), ext::str("[saver] cannot make the directory \"", directory, "\""));
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
-  auto writer = std::make_optional<detail::index_writer>(index.path);
+  auto writer = std::make_unique<detail::index_writer>(index.path);
 
   for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
   const auto next_generation = [&] {
@@ -192,17 +235,15 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
     return std::int64_t{1};
   };
   index.generation = next_generation();
-  std::string files = str(index.path, ".", index.generation);
+  // Until the step is known, the files have names that no other save has.
+  const std::string own = counted ? ext::str("-", ext::random_incarnation()) : std::string();
+  const std::string files = ext::str(index.path, ".", index.generation, own);
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
   try {
     s.run(now->save, now->path = bytes_of(absolute(files)), w);
-  } catch (const error&) {
-    if (now->resume) try {
-        s.run(run_options{.timeout = std::chrono::seconds(1)}, *now->resume);
-      } catch (const error&) {
-        // Where the session has ended, its pauses end, too.
-      }
+  } catch (const error& why) {
+    for (const operation& resume : now->resumes) resume_after(why, s, resume);
     throw;
   }
   index.draws = s.impl().on().draws();
@@ -213,25 +254,22 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
     try {
       const safetensors_file written(file);
       for (const auto& [name, t] : written.entries())
-        index.tensors[name] = {split_path(file).second, name, {}, {t.shape, t.element}};
+        index.tensors[name] = {ext::split_path(file).second, name, {}, {t.shape, t.element}};
       if (counted && written.entries().contains(*counted)) held = integer_in(written, *counted);
     } catch (const error& cause) {
-      fail(cause.code(), cause.message(), "; ", processor,
-           " wrote it: the directory must be one that all tasks share");
+      ext::fail(cause.code(), cause.message(), "; ", processor,
+                " wrote it: the directory must be one that all tasks share");
     }
   }
   if (counted) {
-    index.path = str(path, "-", held.value());
+    index.path = ext::str(path, "-", held.value());
     index.generation = next_generation();
-    writer.emplace(index.path);
-    const std::string named = str(index.path, ".", index.generation);
-    for (const auto& processor : now->tasks) {
-      const std::string file = files + file_suffix(processor);
-      std::filesystem::rename(file, named + file_suffix(processor), e);
-      if (e) fail_system(e.value(), str("[saver] cannot rename ", file));
-    }
-    const std::size_t old = split_path(files).second.size();
-    for (auto& [name, t] : index.tensors) t.file = split_path(named).second + t.file.substr(old);
+    // Files of either name are no leftovers before all have the new one.
+    const auto before = std::exchange(writer, std::make_unique<detail::index_writer>(index.path));
+    const std::string named = rename_files(files, index, now->tasks);
+    const std::size_t old = ext::split_path(files).second.size();
+    for (auto& [name, t] : index.tensors)
+      t.file = ext::split_path(named).second + t.file.substr(old);
   }
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
@@ -270,9 +308,26 @@ void saver::keep_newest(std::vector<detail::checkpoint_index> there,
   delete_old(there, options_);
 }
 
+namespace {
+
+/// Lets synchronous training go on after an update that may have been made in part, as the values
+/// of all variables are known again.
+void end_torn_rounds(session& s, const graph& g, ext::source_place w) {
+  const ext::scope outside(ext::push_controls{nullptr});
+  std::vector<any_tensor> generations;
+  for (const auto& n : at_rounds<op::rounds_generation>(g))
+    generations.emplace_back(ext::output{n, 0});
+  if (generations.empty()) return;
+  const auto now = s.run(generations, w);
+  if (std::ranges::any_of(now, [](const any_array& n) { return n.item<std::int64_t>() == 0; }))
+    s.run(detail::make_group(at_rounds<op::restart_rounds>(g), w), w);
+}
+
+}  // namespace
+
 checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options,
-                                     source_place w) {
-  const place_scope on_behalf(w);
+                                     ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   named_variables all = variables();
   const detail::checkpoint_index index = detail::read_index(path);
   checkpoint_comparison found = compare_with(index, all);
@@ -281,42 +336,43 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   for (const auto& name : found.missing) all.erase(name);
   if (all.empty()) return found;
 
-  const std::string directory = absolute(split_path(index.origin).first);
+  const std::string directory = absolute(ext::split_path(index.origin).first);
   std::string request;
   for (const auto& [name, v] : all) {
     const detail::saved_tensor& t = index.tensors.at(name);
-    request +=
-        str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n", t.name, "\n");
+    request += ext::str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n",
+                        t.name, "\n");
   }
   auto in_graph = as_default(graph_);
-  scope outside{scope_ref()};
+  ext::scope outside{ext::scope_ref()};
   const placeholder<std::uint8_t, dyn> text("restore/request");
-  std::vector<node_ref> reads;
+  std::vector<ext::node_ref> reads;
   std::vector<std::pair<any_variable, any_tensor>> values;
   for (const auto& [processor, variables] : by_processor(s, all)) {
     auto on_task = on(device(processor));
     op::restore_tensors o;
-    std::vector<tensor_type> types;
+    std::vector<ext::tensor_type> types;
     for (const auto& [name, v] : variables) {
       o.names.push_back(name);
       types.push_back({in_file(v.shape(), axes_in_file(name)), v.type()});
     }
     o.types = op::as_integers(types);
-    const output in[] = {text.handle()};
-    const node_ref read = detail::apply_any(o, in, here()).handle().node;
+    const ext::output in[] = {text.handle()};
+    const ext::node_ref read = detail::apply_any(o, in, ext::here()).handle().node;
     reads.push_back(read);
     std::uint32_t number = 0;
     for (const auto& [name, v] : variables) {
-      const any_tensor value(output{read, number++});
+      const any_tensor value(ext::output{read, number++});
       const dims order = axes_in_file(name);
       values.emplace_back(v, order.rank() ? transpose(value, axes(order)) : value);
     }
   }
   // Nothing is assigned before every task has read all of its files.
-  const control_scope after(std::move(reads));
+  const ext::control_scope after(std::move(reads));
   std::vector<operation> assigns;
   for (const auto& [v, value] : values) assigns.push_back(v.assign(value));
   s.run(group(assigns), text = bytes_of(request), w);
+  end_torn_rounds(s, graph_, w);
   return found;
 }
 

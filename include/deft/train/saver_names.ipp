@@ -17,8 +17,8 @@ std::string list_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += str(i ? ", " : "", "\"", names[i], "\"");
-  if (names.size() > most) text += str(" and ", names.size() - most, " more");
+    text += ext::str(i ? ", " : "", "\"", names[i], "\"");
+  if (names.size() > most) text += ext::str(" and ", names.size() - most, " more");
   return text;
 }
 
@@ -30,17 +30,17 @@ void check_axes(const std::string& name, const axes& order, const any_variable& 
   for (std::size_t i = 0; i < sorted.size(); ++i)
     sound &= sorted[i] == static_cast<std::int64_t>(i);
   if (!sound)
-    fail(errc::invalid_argument, "[saver] \"", name, "\" is to be transposed by ", order.value,
-         ", which is no order of the axes of variable \"", v.name(), "\", ",
-         tensor_type{v.shape(), v.type()});
+    ext::fail(errc::invalid_argument, "[saver] \"", name, "\" is to be transposed by ", order.value,
+              ", which is no order of the axes of variable \"", v.name(), "\", ",
+              ext::tensor_type{v.shape(), v.type()});
 }
 
 void check_transposed(const saver_options& o, const named_variables& saved) {
   for (const auto& [name, order] : o.transposed) {
     const auto v = saved.find(name);
     if (v == saved.end())
-      fail(errc::invalid_argument, "[saver] \"", printable(name),
-           "\" is to be transposed, and no variable is saved under this name");
+      ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(name),
+                "\" is to be transposed, and no variable is saved under this name");
     check_axes(name, order, v->second);
   }
 }
@@ -50,18 +50,18 @@ saver_options with_names(saver_options o) {
   for (const auto& v : o.variables) {
     const auto [there, fresh] = o.named.emplace(v.name(), v);
     if (!fresh)
-      fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
+      ext::fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
   }
   o.variables.clear();
-  std::map<const node*, std::string_view> names;
+  std::map<const ext::node*, std::string_view> names;
   for (const auto& [name, v] : o.named) {
     if (!detail::is_possible_name(name))
-      fail(errc::invalid_argument, "[saver] \"", printable(name),
-           "\" cannot be the name of a tensor in a file");
+      ext::fail(errc::invalid_argument, "[saver] \"", ext::printable(name),
+                "\" cannot be the name of a tensor in a file");
     const auto [first, fresh] = names.emplace(v.handle().node.get(), name);
     if (!fresh)
-      fail(errc::invalid_argument, "[saver] variable \"", v.name(), "\" has two names, \"",
-           first->second, "\" and \"", name, "\": it is saved, and restored, under one");
+      ext::fail(errc::invalid_argument, "[saver] variable \"", v.name(), "\" has two names, \"",
+                first->second, "\" and \"", name, "\": it is saved, and restored, under one");
   }
   if (!o.named.empty()) check_transposed(o, o.named);
   return o;
@@ -73,19 +73,19 @@ graph common_graph(const named_variables& variables) {
   const graph g = graph::of(*variables.begin()->second.handle().node);
   for (const auto& [name, v] : variables)
     if (!(graph::of(*v.handle().node) == g))
-      fail(errc::invalid_argument, "[saver] variable \"", v.name(),
-           "\" is of another graph than \"", variables.begin()->second.name(), "\"");
+      ext::fail(errc::invalid_argument, "[saver] variable \"", v.name(),
+                "\" is of another graph than \"", variables.begin()->second.name(), "\"");
   return g;
 }
 
 [[noreturn]] void fail_comparison(const std::string& path, const checkpoint_comparison& c) {
   std::string text;
-  for (const auto& m : c.mismatched) text += str(text.empty() ? "" : "; ", m);
+  for (const auto& m : c.mismatched) text += ext::str(text.empty() ? "" : "; ", m);
   if (!c.missing.empty())
-    text += str(text.empty() ? "" : "; ", "it does not have ", list_of(c.missing));
-  if (!c.extra.empty()) text += str("; only it has ", list_of(c.extra));
-  fail(c.mismatched.empty() ? errc::not_found : errc::invalid_argument, "[saver] ", path,
-       " does not fit the variables: ", text);
+    text += ext::str(text.empty() ? "" : "; ", "it does not have ", list_of(c.missing));
+  if (!c.extra.empty()) text += ext::str("; only it has ", list_of(c.extra));
+  ext::fail(c.mismatched.empty() ? errc::not_found : errc::invalid_argument, "[saver] ", path,
+            " does not fit the variables: ", text);
 }
 
 /// `shape`, whose axes `order` has in a file, there.
@@ -116,7 +116,7 @@ std::map<std::string, any_variable> saver::variables() const {
     const any_variable found(v);
     all.emplace(found.name(), found);
   }
-  if (all.empty()) fail(errc::failed_precondition, "[saver] the graph has no variables");
+  if (all.empty()) ext::fail(errc::failed_precondition, "[saver] the graph has no variables");
   check_transposed(options_, all);
   return all;
 }
@@ -137,7 +137,7 @@ checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
     }
     const detail::saved_tensor& t = saved->second;
     const dims order = axes_in_file(name), shape = in_file(v.shape(), order);
-    if (t.holds.type == v.type() && fits(shape, t.holds.shape)) {
+    if (t.holds.type == v.type() && ext::fits(shape, t.holds.shape)) {
       c.restorable.push_back(name);
       continue;
     }
@@ -145,12 +145,13 @@ checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
     dims reversed;
     const bool hint = t.holds.type == v.type() && order.rank() == 0 && found.rank() > 1 &&
                       op::transpose{op::transpose::reversed(found.rank())}.shape(found, reversed) &&
-                      fits(v.shape(), reversed);
-    c.mismatched.push_back(
-        str("\"", name, "\" is ", tensor_type{v.shape(), v.type()},
-            order.rank() ? str(", transposed by ", order, " ", tensor_type{shape, v.type()}) : "",
-            ", and ", t.type.empty() ? to_string(t.holds) : t.type, " in the checkpoint",
-            hint ? "; saver_options.transposed restores axes in another order" : ""));
+                      ext::fits(v.shape(), reversed);
+    c.mismatched.push_back(ext::str(
+        "\"", name, "\" is ", ext::tensor_type{v.shape(), v.type()},
+        order.rank() ? ext::str(", transposed by ", order, " ", ext::tensor_type{shape, v.type()})
+                     : "",
+        ", and ", t.type.empty() ? to_string(t.holds) : t.type, " in the checkpoint",
+        hint ? "; saver_options.transposed restores axes in another order" : ""));
   }
   for (const auto& [name, t] : index.tensors)
     if (!all.contains(name)) c.extra.push_back(name);

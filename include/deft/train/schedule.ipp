@@ -10,27 +10,28 @@
 namespace deft {
 namespace {
 
-[[noreturn]] void refuse(std::string_view schedule, const std::string& what, source_place w) {
-  throw error(errc::invalid_argument, str("[", schedule, "] ", what), {}, w);
+[[noreturn]] void refuse(std::string_view schedule, const std::string& what, ext::source_place w) {
+  throw error(errc::invalid_argument, ext::str("[", schedule, "] ", what), {}, w);
 }
 
-any_tensor step_of(std::string_view schedule, const any_tensor& step, source_place w) {
+any_tensor step_of(std::string_view schedule, const any_tensor& step, ext::source_place w) {
   if (!step.valid()) refuse(schedule, "the step is an empty tensor", w);
-  if (step.rank() != 0 || !is_numeric(step.type()))
-    refuse(schedule, str("expects a scalar of numbers as the step, and got ", step.handle().type()),
-           w);
+  if (step.rank() != 0 || !ext::is_numeric(step.type()))
+    refuse(schedule,
+           ext::str("expects a scalar of numbers as the step, and got ", step.handle().type()), w);
   return cast(step, dtype::float64);
 }
 
 void expect_positive(std::string_view schedule, std::string_view what, double steps,
-                     source_place w) {
+                     ext::source_place w) {
   if (!(steps > 0) || std::isinf(steps))
-    refuse(schedule, str("expects ", what, " above 0, and got ", steps), w);
+    refuse(schedule, ext::str("expects ", what, " above 0, and got ", steps), w);
 }
 
-void expect_from_0(std::string_view schedule, std::string_view what, double x, source_place w) {
+void expect_from_0(std::string_view schedule, std::string_view what, double x,
+                   ext::source_place w) {
   if (!(x >= 0) || std::isinf(x))
-    refuse(schedule, str("expects ", what, " from 0, and got ", x), w);
+    refuse(schedule, ext::str("expects ", what, " from 0, and got ", x), w);
 }
 
 tensor<float> as_rate(const any_tensor& rate) { return tensor<float>(cast(rate, dtype::float32)); }
@@ -39,8 +40,8 @@ tensor<float> as_rate(const any_tensor& rate) { return tensor<float>(cast(rate, 
 
 tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
                                 double decay_steps, double decay_rate, decay_options options,
-                                source_place w) {
-  const place_scope on_behalf(w);
+                                ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   expect_positive("exponential_decay", "decay_steps", decay_steps, w);
   expect_positive("exponential_decay", "decay_rate", decay_rate, w);
   const any_tensor now = step_of("exponential_decay", step, w);
@@ -52,16 +53,16 @@ tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& st
 
 tensor<float> piecewise_constant(const any_tensor& step,
                                  const std::vector<std::int64_t>& boundaries,
-                                 const std::vector<double>& values, source_place w) {
-  const place_scope on_behalf(w);
+                                 const std::vector<double>& values, ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   if (values.size() != boundaries.size() + 1)
     refuse("piecewise_constant",
-           str("expects a value more than boundaries, and got ", values.size(), " values and ",
-               boundaries.size(), " boundaries"),
+           ext::str("expects a value more than boundaries, and got ", values.size(), " values and ",
+                    boundaries.size(), " boundaries"),
            w);
   if (!std::ranges::is_sorted(boundaries, std::less_equal()))
     refuse("piecewise_constant",
-           str("expects boundaries that increase, and got ", join(boundaries, ", ")), w);
+           ext::str("expects boundaries that increase, and got ", ext::join(boundaries, ", ")), w);
   const any_tensor now = step_of("piecewise_constant", step, w);
   const auto in_graph = as_default(graph_of(step));
   any_tensor rate = hyperparameter(values.back()).as(dtype::float64);
@@ -71,8 +72,9 @@ tensor<float> piecewise_constant(const any_tensor& step,
 }
 
 tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
-                               double decay_steps, polynomial_options options, source_place w) {
-  const place_scope on_behalf(w);
+                               double decay_steps, polynomial_options options,
+                               ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
   expect_from_0("polynomial_decay", "a power", options.power, w);
   expect_from_0("polynomial_decay", "an end_rate", options.end_rate, w);
@@ -87,8 +89,8 @@ tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& ste
 }
 
 tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
-                           double alpha, source_place w) {
-  const place_scope on_behalf(w);
+                           double alpha, ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   expect_positive("cosine_decay", "decay_steps", decay_steps, w);
   expect_from_0("cosine_decay", "an alpha", alpha, w);
   const any_tensor now = step_of("cosine_decay", step, w);
@@ -98,8 +100,8 @@ tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, d
 }
 
 tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
-                            source_place w) {
-  const place_scope on_behalf(w);
+                            ext::source_place w) {
+  const ext::place_scope on_behalf(w);
   expect_positive("linear_warmup", "warmup_steps", warmup_steps, w);
   const any_tensor now = step_of("linear_warmup", step, w);
   const auto in_graph = as_default(graph_of(step));

@@ -15,21 +15,21 @@ namespace deft {
 namespace {
 
 summary checked_summary(summary::kind shown_as, std::string tag, const any_tensor& value, bool fits,
-                        const char* expected, source_place w) {
+                        const char* expected, ext::source_place w) {
   detail::check_summary_tag(tag);
   if (!fits)
     throw error(
         errc::invalid_argument,
-        str("[summary] \"", tag, "\" expects ", expected, ", and got ", value.handle().type()),
+        ext::str("[summary] \"", tag, "\" expects ", expected, ", and got ", value.handle().type()),
         name_of(value), w);
   return {.shown_as = shown_as, .tag = std::move(tag), .value = value};
 }
 
-bool is_image(const tensor_type& t) {
+bool is_image(const ext::tensor_type& t) {
   const std::int64_t channels = t.shape.rank() == 3 ? t.shape[2] : 1;
   const bool fits = channels == dyn || channels == 1 || channels == 3 || channels == 4;
   return (t.shape.rank() == 2 || t.shape.rank() == 3) && fits &&
-         (t.type == dtype::uint8 || is_floating(t.type));
+         (t.type == dtype::uint8 || ext::is_floating(t.type));
 }
 
 class summary_hook final : public hook {
@@ -42,7 +42,8 @@ class summary_hook final : public hook {
     std::set<std::string_view> tags;
     for (const summary& s : summaries_)
       if (!tags.insert(s.tag).second)
-        fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag, "\"");
+        ext::fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag,
+                  "\"");
   }
   void after_create(run_context& context) override {
     if (!context.self().is_chief()) return;
@@ -51,7 +52,7 @@ class summary_hook final : public hook {
       } catch (const error& e) {
         // `unavailable` would mean that a task was lost.
         if (e.code() != errc::unavailable) throw;
-        fail(errc::failed_precondition, e.message());
+        ext::fail(errc::failed_precondition, e.message());
       }
     due_.restart();
     starts_ = true;
@@ -91,7 +92,7 @@ class summary_hook final : public hook {
   void write(const summary& s, const any_array& value, std::int64_t step) {
     switch (s.shown_as) {
       case summary::kind::scalar:
-        return visit_dtype(value.type(), [&]<class T>() {
+        return ext::visit_dtype(value.type(), [&]<class T>() {
           writer_->scalar(s.tag, static_cast<double>(value.item<T>()), step);
         });
       case summary::kind::histogram:
@@ -113,15 +114,16 @@ class summary_hook final : public hook {
 
 }  // namespace
 
-summary scalar_summary(std::string tag, const any_tensor& value, source_place w) {
+summary scalar_summary(std::string tag, const any_tensor& value, ext::source_place w) {
   return checked_summary(summary::kind::scalar, std::move(tag), value,
-                         value.rank() == 0 && is_numeric(value.type()), "a scalar of numbers", w);
+                         value.rank() == 0 && ext::is_numeric(value.type()), "a scalar of numbers",
+                         w);
 }
-summary histogram_summary(std::string tag, const any_tensor& value, source_place w) {
-  return checked_summary(summary::kind::histogram, std::move(tag), value, is_numeric(value.type()),
-                         "numbers", w);
+summary histogram_summary(std::string tag, const any_tensor& value, ext::source_place w) {
+  return checked_summary(summary::kind::histogram, std::move(tag), value,
+                         ext::is_numeric(value.type()), "numbers", w);
 }
-summary image_summary(std::string tag, const any_tensor& value, source_place w) {
+summary image_summary(std::string tag, const any_tensor& value, ext::source_place w) {
   return checked_summary(summary::kind::image, std::move(tag), value,
                          is_image(value.handle().type()),
                          "(height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
@@ -136,8 +138,8 @@ summary text_summary(std::string tag, std::string markdown) {
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every) {
   if (every < 1)
-    fail(errc::invalid_argument, "[save_summaries] expects a number of steps above 0, and got ",
-         every);
+    ext::fail(errc::invalid_argument,
+              "[save_summaries] expects a number of steps above 0, and got ", every);
   return std::make_shared<summary_hook>(folder, std::move(summaries), every);
 }
 

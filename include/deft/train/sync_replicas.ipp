@@ -8,6 +8,8 @@
 #include <deft/op/group.hpp>
 #include <deft/op/replicas.hpp>
 #include <deft/session/prepared.hpp>
+#include <deft/session/session_impl.hpp>
+#include <deft/train/round_updates.hpp>
 #include <deft/train/slots.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <functional>
@@ -23,29 +25,30 @@ namespace {
 constexpr const char* grants_of_graph = "sync_replicas/grant";
 constexpr const char* updates_of_graph = "sync_replicas/update";
 constexpr const char* joins_of_graph = "sync_replicas/join";
+constexpr const char* ends_of_graph = "sync_replicas/end";
 constexpr const char* failures_of_graph = "sync_replicas/fail";
 constexpr const char* leaves_of_graph = "sync_replicas/leave";
 constexpr const char* states_of_graph = "sync_replicas/state";
 
-std::vector<node_ref> collected(const graph& g, const char* collection) {
-  std::vector<node_ref> nodes;
-  for (const output& o : g.collected(collection, "")) nodes.push_back(o.node);
+std::vector<ext::node_ref> collected(const graph& g, const char* collection) {
+  std::vector<ext::node_ref> nodes;
+  for (const ext::output& o : g.collected(collection, "")) nodes.push_back(o.node);
   return nodes;
 }
 
 }  // namespace
 
 sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                             std::function<operation()> after_update, source_place w)
+                             std::function<operation()> after_update, ext::source_place w)
     : inner_(std::move(inner)),
       needed_(needed),
       total_(total),
       after_update_(std::move(after_update)) {
   if (needed < 1 || total < needed || total > op::replica_round::most)
-    throw error(
-        errc::invalid_argument,
-        str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total, " replicas"),
-        {}, w);
+    throw error(errc::invalid_argument,
+                ext::str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total,
+                         " replicas"),
+                {}, w);
 }
 
 namespace {
@@ -53,31 +56,31 @@ namespace {
 /// Writes the nodes of one round.
 class round_writer {
  public:
-  round_writer(const any_variable& home, int needed, int total, source_place w)
+  round_writer(const any_variable& home, int needed, int total, ext::source_place w)
       : graph_(graph::of(*home.handle().node)), home_(home), w_(w) {
-    const auto state = decode<op::variable>(home.handle().node->attributes);
+    const auto state = ext::decode<op::variable>(home.handle().node->attributes);
     round_.container = state.container;
     // Every worker writes the same program, and so the same names.
     round_.barrier =
-        str(home.name(), "/sync_replicas_", graph_.collected(updates_of_graph, "").size());
+        ext::str(home.name(), "/sync_replicas_", graph_.collected(updates_of_graph, "").size());
     round_.needed = needed;
     round_.total = total;
   }
 
   /// A node of the barrier.
   template <class Op>
-  node_ref at_barrier(std::span<const output> in = {}) const {
+  ext::node_ref at_barrier(std::span<const ext::output> in = {}) const {
     Op o;
     static_cast<op::replica_round&>(o) = round_;
     return add(o, home_, in);
   }
 
   /// Brings a gradient to the task of its variable.
-  node_ref bring(const any_variable& v, const any_tensor& gradient) const {
+  ext::node_ref bring(const any_variable& v, const any_tensor& gradient) const {
     op::accumulate_gradient o;
     o.container = round_.container;
     o.accumulator = name_for(v);
-    std::vector<output> in;
+    std::vector<ext::output> in;
     if (const auto slices = detail::slices_of(gradient))
       in = {slices->rows.handle(), slices->indices.handle()};
     else
@@ -86,7 +89,7 @@ class round_writer {
   }
 
   /// The mean of what `sessions` have brought.
-  any_tensor mean(const any_variable& v, const any_tensor& gradient, const output& sessions,
+  any_tensor mean(const any_variable& v, const any_tensor& gradient, const ext::output& sessions,
                   const any_tensor& scale) const {
     const auto slices = detail::slices_of(gradient);
     op::take_gradients o;
@@ -100,16 +103,16 @@ class round_writer {
       o.shape[0] = dyn;
       o.index_type = slices->indices.type();
     }
-    const output in[] = {sessions};
-    const node_ref taken = add(o, v, in);
+    const ext::output in[] = {sessions};
+    const ext::node_ref taken = add(o, v, in);
     const detail::placed_with there(v);
     std::vector<any_tensor> parts;
     for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(round_.needed); ++i)
-      parts.push_back(slices ? detail::indexed_slices{any_tensor(output{taken, 2 * i}),
-                                                      any_tensor(output{taken, 2 * i + 1}),
+      parts.push_back(slices ? detail::indexed_slices{any_tensor(ext::output{taken, 2 * i}),
+                                                      any_tensor(ext::output{taken, 2 * i + 1}),
                                                       slices->like}
                                    .tensor()
-                             : any_tensor(output{taken, i}));
+                             : any_tensor(ext::output{taken, i}));
     any_tensor total = detail::sum_of_slices(parts);
     if (!total.valid()) {
       total = parts[0];
@@ -120,12 +123,14 @@ class round_writer {
   }
 
  private:
-  std::string name_for(const any_variable& v) const { return str(round_.barrier, "/", v.name()); }
+  std::string name_for(const any_variable& v) const {
+    return ext::str(round_.barrier, "/", v.name());
+  }
   template <class Op>
-  node_ref add(const Op& o, const any_variable& near, std::span<const output> in) const {
-    node_request r;
-    r.def = &record_of<Op>;
-    r.attributes = encode(o);
+  ext::node_ref add(const Op& o, const any_variable& near, std::span<const ext::output> in) const {
+    ext::node_request r;
+    r.def = &ext::record_of<Op>;
+    r.attributes = ext::encode(o);
     r.inputs = in;
     r.place = w_;
     r.device = detail::processor_of(near);
@@ -134,15 +139,15 @@ class round_writer {
 
   graph graph_;
   const any_variable home_;
-  const source_place w_;
+  const ext::source_place w_;
   op::replica_round round_;
 };
 
 }  // namespace
 
 operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradients,
-                               const variable<std::int64_t>* step, source_place w) const {
-  const place_scope on_behalf(w);
+                               const variable<std::int64_t>* step, ext::source_place w) const {
+  const ext::place_scope on_behalf(w);
   std::vector<gradient_of_variable> brought;
   for (const auto& g : gradients)
     if (g.gradient.valid()) brought.push_back(g);
@@ -154,34 +159,35 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
   const auto in_graph = as_default(g);
   const round_writer round(home, needed_, total_, w);
 
-  output begun[1];
+  ext::output begun[1];
   {
-    const scope before_all(push_controls{nullptr});
+    const ext::scope before_all(ext::push_controls{nullptr});
     begun[0] = {round.at_barrier<op::current_round>(), 0};
   }
-  std::vector<node_ref> there;
+  std::vector<ext::node_ref> there;
   for (const auto& [v, gradient] : brought) there.push_back(round.bring(v, gradient));
-  control_scope with_gradients(std::move(there));
-  const node_ref arrive = round.at_barrier<op::arrive_at_round>(begun);
+  ext::control_scope with_gradients(std::move(there));
+  const ext::node_ref arrive = round.at_barrier<op::arrive_at_round>(begun);
 
   // Waiting for a grant and the update are steps of their own: what the update reads, such as slots
   // and the step of a rate, must not be from before the grant.
-  const scope without_controls(push_controls{nullptr});
-  const node_ref granted = round.at_barrier<op::await_replicas>();
+  const ext::scope without_controls(ext::push_controls{nullptr});
+  const ext::node_ref granted = round.at_barrier<op::await_replicas>();
   g.collect(grants_of_graph, "", {granted, 0});
   for (auto& [v, gradient] : brought)
-    gradient = round.mean(v, gradient, {granted, 0}, any_tensor(output{granted, 1}));
+    gradient = round.mean(v, gradient, {granted, 0}, any_tensor(ext::output{granted, 1}));
   const operation applied =
       step ? inner_->apply_gradients(brought, *step, w) : inner_->apply_gradients(brought, w);
   {
-    const control_scope after_gradients({applied.handle()});
-    std::optional<control_scope> after_all;
-    if (after_update_) after_all.emplace(std::vector<node_ref>{after_update_().handle()});
+    const ext::control_scope after_gradients({applied.handle()});
+    std::optional<ext::control_scope> after_all;
+    if (after_update_) after_all.emplace(std::vector<ext::node_ref>{after_update_().handle()});
     g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   }
   const placeholder<std::uint8_t, dyn> text("sync_replicas/text");
-  const output in[] = {text.handle()};
+  const ext::output in[] = {text.handle()};
   g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(in), 0});
+  g.collect(ends_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
   g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
   g.collect(states_of_graph, "", {round.at_barrier<op::describe_round>(), 0});
@@ -190,18 +196,20 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 
 class replica_updates::state {
  public:
-  state(session& s, const graph& g, const std::vector<std::string>& left) {
+  state(session& s, const graph& g, const std::vector<std::string>& left)
+      : engine_(s.impl().shared_engine()) {
     const auto grants = collected(g, grants_of_graph), updates = collected(g, updates_of_graph),
-               joins = collected(g, joins_of_graph), failures = collected(g, failures_of_graph),
-               leaves = collected(g, leaves_of_graph);
+               joins = collected(g, joins_of_graph), ends = collected(g, ends_of_graph),
+               failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
-      const tensor<std::int64_t, dyn> sessions(output{grants[i], 0});
-      const tensor<double> scale(output{grants[i], 1});
+      const tensor<std::int64_t, dyn> sessions(ext::output{grants[i], 0});
+      const tensor<double> scale(ext::output{grants[i], 1});
       s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
       rounds_.push_back(
           {s.prepare(sessions, scale), s.prepare(operation(updates[i]), feeds(sessions, scale)),
-           s.prepare(operation(failures[i]), feeds(why)), s.prepare(operation(leaves[i]))});
+           s.prepare(operation(ends[i])), s.prepare(operation(failures[i]), feeds(why)),
+           s.prepare(operation(leaves[i]))});
     }
     for (const round& r : rounds_) threads_.emplace_back([this, &r] { update(r); });
   }
@@ -223,9 +231,12 @@ class replica_updates::state {
   struct round {
     std::function<std::tuple<ndarray<std::int64_t, dyn>, double>(const run_options&)> grant;
     std::function<void(const run_options&, const ndarray<std::int64_t, dyn>&, double)> update;
+    std::function<void(const run_options&)> end;
     std::function<void(const run_options&, const ndarray<std::uint8_t, dyn>&)> fail;
     std::function<void(const run_options&)> leave;
   };
+  /// For what ends a round, which others wait for, also when this replica is ending.
+  static constexpr auto patience = std::chrono::seconds(5);
 
   static ndarray<std::uint8_t, dyn> as_text(const std::string& text) {
     ndarray<std::uint8_t, dyn> bytes(static_cast<std::int64_t>(text.size()));
@@ -233,23 +244,60 @@ class replica_updates::state {
     return bytes;
   }
   void update(const round& r) const {
-    const run_options options{.cancel = stopping_.get_token()};
-    for (;;) try {
-        for (;;) {
-          const auto [sessions, scale] = r.grant(options);
-          r.update(options, sessions, scale);
-        }
+    for (bool goes_on = true; goes_on;) {
+      bool granted = false;
+      std::uint64_t step = 0;  // of the update; 0 if it has not begun
+      try {
+        const auto [sessions, scale] = r.grant({.cancel = stopping_.get_token()});
+        granted = true;
+        run_options options{.cancel = stopping_.get_token()};
+        options.step = &step;
+        r.update(options, sessions, scale);
       } catch (const error& e) {
-        // If it was cancelled, it has left, or the session was closed.
-        if (e.code() == errc::cancelled || !report(r, e) || !pause()) return;
+        if (granted)
+          goes_on = give_back(r, e, step) && e.code() != errc::cancelled && pause();
+        else if (e.code() == errc::cancelled)  // it has left, or the session was closed
+          goes_on = false;
+        else if (e.code() != errc::deadline_exceeded)  // where the others take their time
+          goes_on = report(r, e.code(), e.message()) && pause();
       }
+    }
   }
-  /// Fails the steps that wait for the update. Returns false if that is not possible: the barrier's
-  /// task is lost, which the worker's own steps report.
-  bool report(const round& r, const error& e) const {
-    const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
+  /// Ends the round that was granted and whose update failed with `e`. Returns false if that is not
+  /// possible: the barrier's task is lost, which the worker's own steps report.
+  bool give_back(const round& r, const error& e, std::uint64_t step) const {
+    // What fails by itself does so again, and no checkpoint helps.
+    constexpr errc passing[] = {errc::unavailable, errc::aborted, errc::deadline_exceeded,
+                                errc::cancelled, errc::resource_exhausted};
+    if (std::ranges::find(passing, e.code()) == std::end(passing))
+      return report(r, e.code(), e.message());
+    switch (fate_of(step)) {
+      case step_fate::applied:
+        try {
+          r.end({.timeout = patience});
+        } catch (const error& ended) {
+          return ended.code() == errc::failed_precondition;  // by the update itself
+        }
+        return true;
+      case step_fate::unchanged:
+        return report(r, errc::aborted, e.message());
+      default:
+        return report(r, e.code(), e.message(), op::fail_round::in_part);
+    }
+  }
+  step_fate fate_of(std::uint64_t step) const {
+    if (step == 0) return step_fate::unchanged;
     try {
-      r.fail({.cancel = stopping_.get_token()}, as_text(text));
+      return engine_->fate_of(step, std::chrono::steady_clock::now() + patience);
+    } catch (const error&) {
+      return step_fate::unknown;
+    }
+  }
+  /// Fails the steps that wait for the update. Returns false if that is not possible.
+  static bool report(const round& r, errc code, const std::string& why,
+                     std::string_view in_part = "") {
+    try {
+      r.fail({.timeout = patience}, as_text(ext::str(static_cast<int>(code), in_part, "\n", why)));
       return true;
     } catch (const error&) {
       return false;
@@ -265,6 +313,7 @@ class replica_updates::state {
                           [&] { return ending.stop_requested(); });
   }
 
+  const std::shared_ptr<ext::engine> engine_;  ///< the session itself may be replaced
   std::vector<round> rounds_;
   std::stop_source ending_;    ///< no new updates
   std::stop_source stopping_;  ///< nor those under way
@@ -278,11 +327,11 @@ void replica_updates::leave() { state_->leave(); }
 
 namespace {
 
-class replica_hook_of_graph final : public hook {
+class replica_hook_of_graph final : public hook, public ext::round_updates {
  public:
   explicit replica_hook_of_graph(graph g) : graph_(std::move(g)) {
-    for (const node_ref& n : collected(graph_, states_of_graph))
-      for (const std::uint32_t port : {0u, 1u}) states_.emplace_back(output{n, port});
+    for (const ext::node_ref& n : collected(graph_, states_of_graph))
+      for (const std::uint32_t port : {0u, 1u}) states_.emplace_back(ext::output{n, port});
     left_.resize(states_.size() / 2);
   }
   void after_create(run_context& context) override {
@@ -310,12 +359,12 @@ class replica_hook_of_graph final : public hook {
     for (std::size_t i = 0; i < left_.size(); ++i) note(i, values[2 * i], values[2 * i + 1]);
   }
   void end(run_context&) override { end_updates(); }
-
- private:
-  void end_updates() {
+  void end_updates() override {
     leaving_ = std::jthread();
     updates_.reset();
   }
+
+ private:
   /// Says so where the first step waits long for workers that have not come.
   static void warn_of_absent(const std::function<std::vector<any_array>()>& state,
                              const std::stop_token& stop) {
@@ -365,11 +414,11 @@ class replica_hook_of_graph final : public hook {
 hook_ref detail::replica_hook(const task& self, graph g) {
   const int workers = self.distributed() ? static_cast<int>(self.cluster().workers().size()) : 1;
   const auto states = collected(g, states_of_graph);
-  for (const node_ref& n : states)
-    if (const auto total = decode<op::describe_round>(n->attributes).total; total > workers)
+  for (const ext::node_ref& n : states)
+    if (const auto total = ext::decode<op::describe_round>(n->attributes).total; total > workers)
       throw error(errc::invalid_argument,
-                  str("[sync_replicas] waits for ", total, " replicas, and there ",
-                      workers == 1 ? "is 1 worker" : str("are ", workers, " workers")),
+                  ext::str("[sync_replicas] waits for ", total, " replicas, and there ",
+                           workers == 1 ? "is 1 worker" : ext::str("are ", workers, " workers")),
                   {}, n->place());
   if (states.empty()) return nullptr;
   return std::make_shared<replica_hook_of_graph>(std::move(g));

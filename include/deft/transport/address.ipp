@@ -43,14 +43,21 @@ std::pair<std::string, std::string> parts_of(const std::string& address) {
   return parts;
 }
 
-std::mutex resolver_guard;
-host_resolver resolver;
+/// Never destroyed: lookups may be under way on other threads while the process exits.
+struct resolver_setting {
+  std::mutex guard;
+  host_resolver by;
+};
+resolver_setting& resolver() {
+  static auto& s = *new resolver_setting;
+  return s;
+}
 
 }  // namespace
 
 void resolve_by(host_resolver r) {
-  std::lock_guard lock(resolver_guard);
-  resolver = std::move(r);
+  std::lock_guard lock(resolver().guard);
+  resolver().by = std::move(r);
 }
 
 bool is_any_address(const std::string& address) {
@@ -65,8 +72,8 @@ std::vector<tcp::endpoint> resolve(const std::string& address) {
   const auto [host, port] = parts_of(address);
   host_resolver by;
   {
-    std::lock_guard lock(resolver_guard);
-    by = resolver;
+    std::lock_guard lock(resolver().guard);
+    by = resolver().by;
   }
   if (by) {
     std::vector<tcp::endpoint> all;

@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 
 template <class T>
 inline constexpr bool is_vector = false;
@@ -58,7 +58,9 @@ T little(T v) {
   return v;
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 /// Arrays of at least this many bytes are attached to the message instead of copied into the
 /// metadata, if the archive has a list of attachments.
@@ -350,4 +352,4 @@ void from_bytes(std::span<const std::byte> bytes, T&... values) {
   ar.finish();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

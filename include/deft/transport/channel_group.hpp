@@ -10,14 +10,18 @@
 #include <type_traits>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 class channel_group;
 class channel;
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 class channel_state;
 class channel_group_state;
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 class pending;
 
@@ -182,4 +186,4 @@ class channel_group {
   std::shared_ptr<detail::channel_group_state> state_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -12,9 +12,9 @@
 #include <optional>
 #include <thread>
 
-namespace deft {
+namespace deft::ext {}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 
 namespace {
 // A leader polls up to this many channels; with more, it relies on events.
@@ -279,7 +279,9 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   arrival_wait wait_{most_spin};
 };
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 channel::~channel() { close(); }
 void channel::post(const message& m) { state_->post(m); }
@@ -371,4 +373,4 @@ bool channel_group::wait(bool (*ready)(void*), void* context, deadline until, bo
   return for_others ? state_->read(ready, context, until) : state_->wait(ready, context, until);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

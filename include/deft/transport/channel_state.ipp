@@ -5,7 +5,7 @@
 #include <deft/core/printable.hpp>
 #include <deft/transport/channel_state.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 message& pending::get() {
   if (!done()) fail(errc::failed_precondition, "the answer of a call was taken before it arrived");
@@ -14,7 +14,9 @@ message& pending::get() {
 }
 message pending::take() { return std::move(get()); }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 namespace {
 constexpr int messages_at_once = 64;  // of one channel, before the next channel
@@ -66,13 +68,13 @@ channel_state::pumped channel_state::pump() {
   try {
     for (int i = 0; i < messages_at_once; ++i) {
       switch (connection->try_receive(incoming_)) {
-        case deft::connection::arrival::nothing:
+        case deft::ext::connection::arrival::nothing:
           if (some) return pumped::some;
           return connection->has_received_part() ? pumped::part : pumped::nothing;
-        case deft::connection::arrival::end:
+        case deft::ext::connection::arrival::end:
           end(lost("it ended the connection"));
           return pumped::some;
-        case deft::connection::arrival::something:
+        case deft::ext::connection::arrival::something:
           some = true;
           deliver();
       }
@@ -145,5 +147,6 @@ bool channel_state::gone() const {
   return gone_;
 }
 
-}  // namespace detail
-}  // namespace deft
+}  // namespace deft::detail
+
+namespace deft::ext {}  // namespace deft::ext

@@ -6,11 +6,13 @@
 #include <deft/transport/message.hpp>
 #include <memory>
 
-namespace deft {
+namespace deft::ext {}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 class connection_state;
 }
+
+namespace deft::ext {
 
 /// Both ends have the same interface once the connection is established. Any thread may send; one
 /// thread at a time receives.
@@ -75,4 +77,4 @@ class connection {
   std::atomic<std::size_t> calls_{0}, call_bytes_{0};
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -10,8 +10,9 @@
 #include <deft/transport/connection_state.hpp>
 #include <new>
 
-namespace deft {
-namespace detail {
+namespace deft::ext {}  // namespace deft::ext
+
+namespace deft::detail {
 
 namespace {
 constexpr int beats_of_timeout = 4;  // so that one late heartbeat does no harm
@@ -264,7 +265,9 @@ bool connection_state::receive(message& m, deadline until) {
   }
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 connection::connection(std::shared_ptr<detail::connection_state> state)
     : state_(std::move(state)) {}
@@ -301,4 +304,4 @@ void connection::close() { state_->close(); }
 bool connection::lost() const { return state_->lost(); }
 const peer_info& connection::peer() const { return state_->peer; }
 
-}  // namespace deft
+}  // namespace deft::ext

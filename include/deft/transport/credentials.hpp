@@ -2,6 +2,7 @@
 // deft/transport/credentials.hpp: the secret and the certificates of a cluster's processes.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 #include <string>
 
 namespace deft {
@@ -16,7 +17,9 @@ struct credentials {
   /// the authority), of its private key, and of the authority that signed the certificates of all
   /// tasks and clients; see scripts/make_certificates. Give all three or none. Empty:
   /// DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA of the environment.
+  /// @{
   std::string certificate = {}, key = {}, authority = {};
+  /// @}
   bool insecure = false;  ///< allow an address other than loopback without a secret and without TLS
 
   /// The values of DEFT_SECRET, DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA in the environment.

@@ -53,7 +53,7 @@ credentials credentials::from_secret_file(const std::string& path) {
   credentials made{.secret = detail::read_credential(path, "secret file", 4096, true)};
   std::string& secret = made.secret;
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  if (secret.empty()) fail(errc::invalid_argument, "the secret file \"", path, "\" is empty");
+  if (secret.empty()) ext::fail(errc::invalid_argument, "the secret file \"", path, "\" is empty");
   return made;
 }
 

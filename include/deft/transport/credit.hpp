@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// Limits of the unprocessed messages that take credit. A message is sent as long as the
 /// unprocessed ones are below both limits, so an end holds at most `bytes` and one more message.
@@ -17,7 +17,9 @@ struct credit_window {
   std::uint32_t frames = 4'096;
 };
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 /// An amount of credit, in bytes and messages.
 struct credit {
@@ -64,5 +66,6 @@ class credit_account {
   credit used_, freed_;
 };
 
-}  // namespace detail
-}  // namespace deft
+}  // namespace deft::detail
+
+namespace deft::ext {}  // namespace deft::ext

@@ -10,7 +10,7 @@
 #include <deft/transport/handshake.hpp>
 #include <new>
 
-namespace deft {
+namespace deft::ext {
 
 void message::clear() {
   kind = message_kind::none;
@@ -52,7 +52,9 @@ error decode_error(const message& m) {
   }
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 namespace {
 // What is allocated when it is announced; then twice as much as has arrived.
@@ -389,5 +391,6 @@ void trim(message& m) {
     if (t.storage().capacity() > reuse_at_most) t = any_array();
 }
 
-}  // namespace detail
-}  // namespace deft
+}  // namespace deft::detail
+
+namespace deft::ext {}  // namespace deft::ext

@@ -15,6 +15,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// Version of frames and handshake; peers of different versions refuse each other.
 inline constexpr std::uint16_t protocol_version = 14;
 
@@ -71,6 +73,7 @@ struct peer_info {
   /// The peer in messages: "/job:ps/replica:0/task:0 at 127.0.0.1:2222".
   std::string to_string() const;
 };
+
 inline std::string to_string(const peer_info& p) { return p.to_string(); }
 
 /// A sorted list of "op/version" for all operations of this process; of an elementwise operation of
@@ -79,6 +82,8 @@ std::vector<std::string> catalog_list();
 
 /// A new incarnation: 64 random bits, never 0.
 std::uint64_t random_incarnation();
+
+}  // namespace ext
 
 namespace detail {
 class connection_state;

@@ -44,7 +44,7 @@
 // socket. The certificate that an end has shown must match the name that it gives. A server's name
 // is that of a task; if the caller knows which, of that one.
 
-namespace deft {
+namespace deft::ext {
 
 namespace {
 
@@ -76,7 +76,9 @@ std::string peer_info::to_string() const {
   return address.empty() ? name : str(name, " at ", address);
 }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 /// What two processes compare: the operations of one of them.
 struct process_catalog {
@@ -99,7 +101,9 @@ inline std::shared_ptr<const process_catalog> own_catalog() {
   return last = std::move(fresh);
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 task_list::task_list(std::vector<std::string> lines)
     : lines_(std::move(lines)), hash_(lines_.size()) {
@@ -137,7 +141,9 @@ task_list task_list::without_addresses(const std::vector<std::string>& names) co
 
 std::vector<std::string> catalog_list() { return detail::own_catalog()->list; }
 
-namespace detail {
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 // Not from OpenSSL, which would keep a generator for each serving thread.
 void random_bytes(void* to, std::size_t n) {
@@ -503,7 +509,9 @@ void server_handshake::on_proof(const message& m,
   connection_.send(welcome);
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 std::uint64_t random_incarnation() {
   std::uint64_t n = 0;
@@ -511,4 +519,4 @@ std::uint64_t random_incarnation() {
   return n;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// What a server does with its connections. Called on the few threads that serve all connections of
 /// a process; calls for one connection are never concurrent. Must outlive the listener.
@@ -92,4 +92,4 @@ int reserve_address(const std::string& address);
 /// a socket.
 std::string address_of_socket(int fd);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -17,7 +17,7 @@
 #include <deft/transport/tls.hpp>
 #include <mutex>
 
-namespace deft {
+namespace deft::ext {
 
 /// Its pending operations in the loop keep it alive until it has stopped.
 class listener::impl : public std::enable_shared_from_this<impl> {
@@ -198,4 +198,4 @@ std::uint64_t listener::incarnation() const { return impl_->table().options.self
 std::size_t listener::connections() const { return impl_->table().count(); }
 void listener::stop() { impl_->stop(); }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// A point in time at which a wait ends.
 using deadline = std::chrono::steady_clock::time_point;
@@ -83,4 +83,4 @@ void encode_error(message& m, std::uint64_t id, const error& e);
 /// The error in a message of kind `error`; data_loss if it cannot be decoded.
 error decode_error(const message& m);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -2,6 +2,7 @@
 // deft/transport/read_buffer.hpp: bytes that were read before they are needed. Internal.
 #pragma once
 #include <cstddef>
+#include <deft/core/config.hpp>
 #include <memory>
 #include <span>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/signals.hpp: calls a function on SIGINT and SIGTERM. Internal.
 #pragma once
+#include <deft/core/config.hpp>
 #include <functional>
 #include <memory>
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <deft/core/config.hpp>
 
 namespace deft::detail {
 

@@ -12,8 +12,9 @@
 #include <deft/transport/tcp.hpp>
 #include <mutex>
 
-namespace deft {
-namespace detail {
+namespace deft::ext {}  // namespace deft::ext
+
+namespace deft::detail {
 
 namespace {
 
@@ -125,7 +126,9 @@ tcp::acceptor bind_tcp(const tcp::endpoint& at, const std::string& name,
   return a;
 }
 
-}  // namespace detail
+}  // namespace deft::detail
+
+namespace deft::ext {
 
 int listen_socket(const std::string& address) {
   boost::asio::io_context context;
@@ -152,4 +155,4 @@ std::string address_of_socket(int fd) {
   return detail::text_of(at);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -4,9 +4,9 @@
 #include <deft/graph/graph_def.hpp>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// The graph as XML: the fields of the wire format, by name; long arrays are shortened.
 std::string to_xml(const graph_def& g);
 
-}  // namespace deft
+}  // namespace deft::ext

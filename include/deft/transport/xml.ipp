@@ -68,9 +68,11 @@ struct boost::serialization::tracking_level<T> {
   static constexpr int value = track_never;
 };
 template <class T>
-struct boost::serialization::is_wrapper_impl<const deft::named_value<T>> : mpl::true_ {};
+struct boost::serialization::is_wrapper_impl<const deft::ext::named_value<T>> : mpl::true_ {};
 
 namespace deft {
+
+namespace ext {
 
 template <class T>
 void serialize(boost::archive::xml_oarchive& ar, named_value<T>& v, unsigned) {
@@ -86,12 +88,16 @@ void serialize(boost::archive::xml_oarchive& ar, named_value<T>& v, unsigned) {
   }
 }
 
+}  // namespace ext
+
 namespace detail {
 template <class T>
 void serialize(boost::archive::xml_oarchive& ar, xml_list<T>& list, unsigned) {
   for (auto& v : list.values) ar& named("item", v);
 }
 }  // namespace detail
+
+namespace ext {
 
 std::string to_xml(const graph_def& g) {
   std::ostringstream text;
@@ -102,5 +108,7 @@ std::string to_xml(const graph_def& g) {
   }
   return std::move(text).str();
 }
+
+}  // namespace ext
 
 }  // namespace deft

@@ -132,14 +132,14 @@ inline constexpr const char* host_cuda = R"cpp(
 
 /// CUDA's erfcx, which the host's library lacks, as deft computes it there.
 inline std::string host_erfcx() {
-  using series = deft::erf_series<double>;
+  using series = deft::ext::erf_series<double>;
   std::string terms;
-  for (double c : series::scaled) terms += deft::str(c, ", ");
-  return deft::str("static const double erfcx_series[] = {", terms, R"(};
+  for (double c : series::scaled) terms += deft::ext::str(c, ", ");
+  return deft::ext::str("static const double erfcx_series[] = {", terms, R"(};
   static double erfcx(double x) {
     const double a = x < )",
-                   series::most, " ? x : x == x ? ", series::most, " : x, q = (a - ",
-                   series::middle, ") / (a + ", series::middle, R"();
+                        series::most, " ? x : x == x ? ", series::most, " : x, q = (a - ",
+                        series::middle, ") / (a + ", series::middle, R"();
     double y = 0;
     for (int i = sizeof erfcx_series / sizeof *erfcx_series; i-- > 0;)
       y = __dmul_rn(y, q) + erfcx_series[i];
@@ -155,19 +155,19 @@ class host_library {
   /// `text` follows CUDA's built-in names and the prelude.
   explicit host_library(const std::string& text) {
     std::string folder = (std::filesystem::temp_directory_path() / "deft_XXXXXX").string();
-    if (!mkdtemp(folder.data())) deft::fail(deft::errc::internal, "no temporary folder");
+    if (!mkdtemp(folder.data())) deft::ext::fail(deft::errc::internal, "no temporary folder");
     const std::string source = folder + "/program.cpp", library = folder + "/program.so";
-    std::ofstream(source) << host_cuda << host_erfcx() << deft::gpu::prelude << text;
+    std::ofstream(source) << host_cuda << host_erfcx() << deft::ext::gpu::prelude << text;
     const std::string command =
-        deft::str(DEFT_TEST_COMPILER, " -std=c++17 -O1 -ffp-contract=off -w -fPIC -shared -o ",
-                  library, ' ', source, " 2> ", folder, "/log");
+        deft::ext::str(DEFT_TEST_COMPILER, " -std=c++17 -O1 -ffp-contract=off -w -fPIC -shared -o ",
+                       library, ' ', source, " 2> ", folder, "/log");
     const int status = std::system(command.c_str());
     std::ifstream log(folder + "/log");
     const std::string said((std::istreambuf_iterator<char>(log)), {});
     if (status == 0) at_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!std::getenv("DEFT_TEST_KEEP")) std::filesystem::remove_all(folder);
     if (!at_)
-      deft::fail(deft::errc::internal, "generated source is not C++: ", said.substr(0, 4000));
+      deft::ext::fail(deft::errc::internal, "generated source is not C++: ", said.substr(0, 4000));
   }
   host_library(const host_library&) = delete;
   ~host_library() { dlclose(at_); }
@@ -175,7 +175,7 @@ class host_library {
   template <class F>
   F* find(const std::string& name) const {
     void* const f = dlsym(at_, name.c_str());
-    if (!f) deft::fail(deft::errc::not_found, "no ", name, " in generated source");
+    if (!f) deft::ext::fail(deft::errc::not_found, "no ", name, " in generated source");
     return reinterpret_cast<F*>(f);
   }
 

@@ -13,25 +13,26 @@ namespace testing {
 
 /// A program with operands, and its kernel in a library.
 struct host_program {
-  deft::program_ref program;
-  deft::integers literals;
+  deft::ext::program_ref program;
+  deft::ext::integers literals;
   std::vector<any_array> inputs;  ///< with the literals, where they are late
-  std::vector<deft::tensor_type> out;
-  deft::gpu::source_options options;
-  std::unique_ptr<deft::gpu::compiled_program> compiled;
+  std::vector<deft::ext::tensor_type> out;
+  deft::ext::gpu::source_options options;
+  std::unique_ptr<deft::ext::gpu::compiled_program> compiled;
 
-  host_program(deft::program_ref p, deft::integers literals_, std::vector<any_array> inputs_,
-               std::vector<deft::tensor_type> out_, deft::gpu::source_options options_ = {})
+  host_program(deft::ext::program_ref p, deft::ext::integers literals_,
+               std::vector<any_array> inputs_, std::vector<deft::ext::tensor_type> out_,
+               deft::ext::gpu::source_options options_ = {})
       : program(std::move(p)),
         literals(std::move(literals_)),
         inputs(std::move(inputs_)),
         out(std::move(out_)),
         options(options_),
-        compiled(std::make_unique<deft::gpu::compiled_program>(*program, literals, options)) {
+        compiled(std::make_unique<deft::ext::gpu::compiled_program>(*program, literals, options)) {
     if (options.late)
       for (std::size_t k = 0; k < literals.size(); ++k)
-        inputs.push_back(deft::literal_value(program->immediates[k], literals[k]));
-    std::vector<deft::tensor_type> in;
+        inputs.push_back(deft::ext::literal_value(program->immediates[k], literals[k]));
+    std::vector<deft::ext::tensor_type> in;
     for (const auto& v : inputs) in.push_back({v.shape(), v.type()});
     compiled->prepare(in, out);
   }
@@ -40,7 +41,7 @@ struct host_program {
 /// The results of a run.
 struct host_result {
   std::vector<any_array> outputs;
-  deft::gpu::fault_record record{};
+  deft::ext::gpu::fault_record record{};
   std::string kernel;
 };
 
@@ -51,19 +52,20 @@ class host_programs {
     std::string text;
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::string own = all[i].compiled->source();
-      if (own.empty()) deft::fail(deft::errc::unimplemented, all[i].program->signature);
-      own.erase(0, deft::gpu::prelude.size());
+      if (own.empty()) deft::ext::fail(deft::errc::unimplemented, all[i].program->signature);
+      own.erase(0, deft::ext::gpu::prelude.size());
       for (std::size_t at; (at = own.find("extern \"C\" ")) != std::string::npos;)
         own.erase(at, 11);
-      text += deft::str("namespace p", i, " {\n", own, "}\nextern \"C\" unsigned size", i,
-                        "() { return sizeof(p", i, "::args); }\n");
+      text += deft::ext::str("namespace p", i, " {\n", own, "}\nextern \"C\" unsigned size", i,
+                             "() { return sizeof(p", i, "::args); }\n");
       const bool together = all[i].compiled->kernels()[0] != std::string_view("groups_of_4");
       for (const char* k : all[i].compiled->kernels())
-        text += deft::str("extern \"C\" void ", k, i,
-                          "(const void* a, unsigned blocks, unsigned threads) {\n  launch([](const "
-                          "void* a) { p",
-                          i, "::", k, "(*static_cast<const p", i, "::args*>(a)); }, a, blocks, ",
-                          "threads, ", together ? "true" : "false", ");\n}\n");
+        text += deft::ext::str(
+            "extern \"C\" void ", k, i,
+            "(const void* a, unsigned blocks, unsigned threads) {\n  launch([](const "
+            "void* a) { p",
+            i, "::", k, "(*static_cast<const p", i, "::args*>(a)); }, a, blocks, ", "threads, ",
+            together ? "true" : "false", ");\n}\n");
     }
     library_ = std::make_unique<host_library>(text);
   }
@@ -87,14 +89,14 @@ class host_programs {
       if (!in_place) spaces.emplace_back(p.out[o].type, r.outputs[o].bytes(), shift);
       out.push_back(in_place ? const_cast<void*>(in[o]) : spaces.back().at);
     }
-    deft::kernel_call call{in.data(), out.data(), nullptr};
+    deft::ext::kernel_call call{in.data(), out.data(), nullptr};
     spaces.emplace_back(dtype::int64, p.compiled->scratch(), 0);
     call.scratch = spaces.back().at;
     for (const auto& l : p.compiled->launches(call, {&r.record, 5})) {
       r.kernel = l.kernel;
       const std::vector<std::uint64_t> words(l.arguments.begin(), l.arguments.end());
       if (argument_words(i) != words.size())
-        deft::fail(deft::errc::internal, "arguments of another size");
+        deft::ext::fail(deft::errc::internal, "arguments of another size");
       launch(i, l.kernel, words.data(), l.blocks, l.threads);
     }
     for (std::size_t o = 0; o < out.size(); ++o)
@@ -105,12 +107,12 @@ class host_programs {
 
   /// The size of the structure that the source of program i declares.
   std::size_t argument_words(std::size_t i) const {
-    return library_->find<unsigned()>(deft::str("size", i))() / 8;
+    return library_->find<unsigned()>(deft::ext::str("size", i))() / 8;
   }
   void launch(std::size_t i, const std::string& kernel, const void* argument, unsigned blocks,
               unsigned threads) const {
-    library_->find<void(const void*, unsigned, unsigned)>(deft::str(kernel, i))(argument, blocks,
-                                                                                threads);
+    library_->find<void(const void*, unsigned, unsigned)>(deft::ext::str(kernel, i))(
+        argument, blocks, threads);
   }
 
  private:
@@ -124,12 +126,12 @@ class host_programs {
         : whole(new char[n + 192]), bytes(n + 192), size(n) {
       std::memset(whole.get(), 0x5a, bytes);
       const auto address = reinterpret_cast<std::uintptr_t>(whole.get()) + 64;
-      at = whole.get() + 64 + (64 - address % 64) % 64 + shift * deft::size_of_dtype(t);
+      at = whole.get() + 64 + (64 - address % 64) % 64 + shift * deft::ext::size_of_dtype(t);
     }
     void check() const {
       for (const char* p = whole.get(); p < whole.get() + bytes; ++p)
         if ((p < at || p >= at + size) && *p != 0x5a)
-          deft::fail(deft::errc::internal, "written outside of an array");
+          deft::ext::fail(deft::errc::internal, "written outside of an array");
     }
   };
   std::unique_ptr<host_library> library_;

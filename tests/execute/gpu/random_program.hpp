@@ -11,6 +11,7 @@
 namespace testing {
 
 using namespace deft;
+using namespace deft::ext;
 
 /// An elementwise operation of the catalog.
 struct element_op {

@@ -17,6 +17,7 @@
 #include "programs.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::environment;
 using testing::skipped_without_nvrtc;
 

@@ -14,6 +14,7 @@
 #include "own_operations.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 using gpu::kernels_of;
 using gpu::make_registered;

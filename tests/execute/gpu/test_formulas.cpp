@@ -8,6 +8,7 @@
 #include "../arrays.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 using gpu::simulated::simulated_gpus;
 

@@ -7,7 +7,7 @@
 
 #include "testing.hpp"
 
-using namespace deft::gpu;
+using namespace deft::ext::gpu;
 
 namespace {
 
@@ -22,7 +22,7 @@ struct to_table {
   std::int64_t n;
 
   void operator()(std::int64_t, std::uint32_t key, std::int64_t column,
-                  deft::num::lane<float> sum) const {
+                  deft::ext::num::lane<float> sum) const {
     auto& to = (*sums)[static_cast<std::size_t>(key * n + column)];
     to.sum = sum.v;
     ++to.times;

@@ -14,6 +14,7 @@
 #include "nvrtc.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::chain;
 using testing::error_of;
 using testing::skipped_without_nvrtc;

@@ -15,6 +15,7 @@
 #include "host_cuda.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {

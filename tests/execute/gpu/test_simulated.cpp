@@ -22,6 +22,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using gpu::simulated::simulated_gpus;
 using testing::environment;
 using testing::outcome_of;

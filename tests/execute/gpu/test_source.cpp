@@ -12,6 +12,7 @@
 #include "random_program.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace testing;
 
 namespace {

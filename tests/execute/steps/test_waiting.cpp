@@ -8,6 +8,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

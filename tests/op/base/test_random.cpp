@@ -5,6 +5,7 @@
 #include "op/modeling.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::maker;
 
 namespace {

@@ -6,6 +6,7 @@
 #include "transport/hosts.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 using testing::log_lines;
 

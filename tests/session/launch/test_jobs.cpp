@@ -4,6 +4,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::child_program;
 
 namespace {

@@ -6,6 +6,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;

@@ -15,6 +15,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::child_job;
 using testing::child_program;
 using testing::environment;
@@ -348,6 +349,22 @@ TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it
   negative.lines();
   CHECK(negative.complaints().find("--grace=-1: expected a number from 0") != std::string::npos);
   CHECK(negative.wait() == 1);
+}
+
+TEST_CASE("a launcher starts no parameter server once all workers have ended") {
+  const testing::default_signals defaults;
+  child_program p("line_fit", {"--vanish=1", "--restarts=1"});
+  const auto pids = pids_of(p, 2);
+  REQUIRE(pids.size() == 2);
+  for (const int pid : pids) wait_until_gone(pid);
+  while (std::system(str("pkill -KILL -P ", p.pid(), " -f -- --job_name=ps").c_str()) != 0)
+    std::this_thread::yield();
+  p.lines();
+  const std::string said = p.complaints();
+  CAPTURE(said);
+  CHECK(p.wait() == 1);
+  CHECK(said.find("ps/0 Killed\n") != said.npos);
+  CHECK(said.find("started again") == said.npos);
 }
 
 TEST_CASE("a launcher gives each task processors of its own if it is asked to") {

@@ -5,6 +5,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::error_of;
 
 namespace {

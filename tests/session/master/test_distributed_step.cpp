@@ -11,6 +11,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::outcome_of;
 using testing::own_graph;
 using namespace std::chrono_literals;

@@ -9,6 +9,7 @@
 #include "session/together.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::is_loss;
 using testing::log_lines;
 using testing::outcome_of;
@@ -144,6 +145,38 @@ TEST_CASE("a worker serves until the others are done, and jobs have any names") 
   c.at("worker", 0).done();
   for (auto& t : serving) t.join();
   ps.join();
+}
+
+TEST_CASE("a worker that serves does not wait without end for one that was lost") {
+  local_cluster c({{"stage", 1}, {"worker", 2}}, {.away = 10ms});
+  c.at("worker", 0).coordination().signal(task_name("stage", 0), "hello", 1min);
+  c.at("worker", 1).done();
+  testing::outcome o;
+  std::thread serves([&] { o = outcome_of([&] { c.at("stage", 0).join(); }); });
+  c.kill("worker", 0);
+  serves.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(
+      o.says("/job:stage/replica:0/task:0 ends before its job: /job:worker/replica:0/task:0 was "
+             "lost and has not come back for 10 ms"));
+  CHECK(!o.says("/job:worker/replica:0/task:1"));
+}
+
+TEST_CASE("a worker that serves does not wait for another that did, and was lost") {
+  local_cluster c({{"worker", 3}}, {.away = 0ms});
+  auto& here = c.at("worker", 0);
+  {
+    testing::raw_caller serving(c, "/job:worker/replica:0/task:1");
+    REQUIRE(serving.outcome(wire::pack(wire::done{true})).code == errc{});
+  }
+  while (here.coordination().members()[1].connected) std::this_thread::yield();
+  testing::outcome o;
+  std::thread serves([&] { o = outcome_of([&] { here.join(); }); });
+  c.at("worker", 2).done();
+  serves.join();
+  CAPTURE(o);
+  CHECK(o.code == errc{});
 }
 
 TEST_CASE("others are told at once that a task has ended, and do not wait for it") {

@@ -17,6 +17,7 @@
 #include "transport/wire.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 

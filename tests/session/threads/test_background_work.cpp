@@ -8,6 +8,7 @@
 #include "testing.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 TEST_CASE("after wait() all background work is done and destroyed") {
   background_work all;

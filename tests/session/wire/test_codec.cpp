@@ -7,6 +7,7 @@
 #include "session/sessions.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 

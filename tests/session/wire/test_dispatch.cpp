@@ -6,6 +6,7 @@
 #include "transport/wire.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::outcome_of;
 
 namespace {

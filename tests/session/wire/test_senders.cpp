@@ -8,6 +8,7 @@
 #include "session/raw_caller.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using namespace std::chrono_literals;
 
 TEST_CASE("every kind of message is refused from those who may not send it") {

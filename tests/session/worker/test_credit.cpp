@@ -8,6 +8,7 @@
 #include "session/raw_caller.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 using testing::own_graph;
 using namespace std::chrono_literals;
 

@@ -3,7 +3,7 @@
 
 #include "testing.hpp"
 
-using deft::ended_steps;
+using deft::ext::ended_steps;
 
 TEST_CASE("steps end in any order, and all below a number at once") {
   ended_steps e;

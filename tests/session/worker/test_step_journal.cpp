@@ -5,7 +5,7 @@
 #include "testing.hpp"
 
 using deft::step_fate;
-using deft::step_journal;
+using deft::ext::step_journal;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "session/raw_caller.hpp"
 
 using namespace deft;
+using namespace deft::ext;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <deft/plan/thresholds.hpp>
 #include <memory>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Each of `count` elements, `times` times.
 void repeat(char* to, const void* from, std::size_t size, std::int64_t count, std::int64_t times);
@@ -156,4 +156,4 @@ void broadcast_kernel::some_rows(const kernel_call& c, std::int64_t begin, std::
   }
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -4,7 +4,7 @@
 #include <deft/execute/cpu/broadcast_kernel.hpp>
 #include <deft/op/base/reduction.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 void repeat(char* to, const void* from, std::size_t size, std::int64_t count, std::int64_t times) {
   auto as = [&]<class U>(U v) {
@@ -123,4 +123,4 @@ void broadcast_kernel::copy(std::size_t k, const char* from, std::int64_t count,
                   static_cast<std::size_t>(n) * size);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -5,7 +5,7 @@
 #include <deft/execute/kernel.hpp>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Each thread has a stream for every fold in its own memory. Pieces of the rows leave a part for
 /// every fold in memory that they share, which are joined when all are done.
@@ -98,4 +98,4 @@ class column_folds {
   column_layout all_;
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

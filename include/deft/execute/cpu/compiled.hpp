@@ -7,7 +7,7 @@
 #include <deft/execute/fused.hpp>
 #include <deft/execute/single_call.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace cpu {
 
 using deft::detail::inputs_in;
@@ -287,4 +287,4 @@ template <class X, class F>
 inline constexpr compiled_row fold_of{&fold_kernel<X, F>::run, fold_kernel<X, F>::W};
 
 }  // namespace cpu
-}  // namespace deft
+}  // namespace deft::ext

@@ -13,7 +13,7 @@
 #include <deft/execute/cpu/windows.hpp>
 #include <deft/execute/team.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace convolution {
 namespace {
 
@@ -343,4 +343,4 @@ kernel_table conv2d_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -7,7 +7,7 @@
 #include <deft/execute/cpu/windows.hpp>
 #include <deft/execute/team.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace convolution {
 namespace {
 
@@ -52,12 +52,13 @@ class filter_gradient final : public typed_kernel {
     images_ = in(0)[0];
     n_ = in(2)[3];
     wide_ = padded_columns<T>(n_);
-    constexpr std::int64_t pieces = 8, part_bytes = 1 << 19;
+    constexpr std::int64_t pieces = thresholds::filter_pieces;
     const std::int64_t bytes = part() * static_cast<std::int64_t>(sizeof(T));
-    groups_ = std::clamp<std::int64_t>(part_bytes * pieces / std::max<std::int64_t>(1, bytes), 1,
-                                       std::clamp<std::int64_t>(images_, 1, pieces));
-    ranges_ =
-        std::clamp<std::int64_t>(pieces / groups_, 1, std::max<std::int64_t>(1, w_.depth() / 48));
+    groups_ = std::clamp<std::int64_t>(
+        thresholds::filter_part_bytes * pieces / std::max<std::int64_t>(1, bytes), 1,
+        std::clamp<std::int64_t>(images_, 1, pieces));
+    ranges_ = std::clamp<std::int64_t>(
+        pieces / groups_, 1, std::max<std::int64_t>(1, w_.depth() / thresholds::filter_rows));
     const std::int64_t bands =
         (images_ + groups_ - 1) / groups_ * ((w_.count[0] + band() - 1) / band());
     levels_ = 1;
@@ -186,4 +187,4 @@ class filter_gradient final : public typed_kernel {
 
 }  // namespace
 }  // namespace convolution
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -26,7 +26,7 @@ template <int RegisterBytes, bool FusedMultiplyAdd>
 bool deft_compiled_has_other_vector_flags_than_this_file() {
   return true;
 }
-template bool
-deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes, cpu::fused_multiply_add>();
+template bool deft_compiled_has_other_vector_flags_than_this_file<ext::cpu::register_bytes,
+                                                                  ext::cpu::fused_multiply_add>();
 
 }  // namespace deft

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/device.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// `number` is the device's index: "/job:…/cpu:1". All processors' devices share the host's memory.
 std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int number);
@@ -16,4 +16,4 @@ void register_cpu_kernels(kernel_table table);
 /// All tables of the processor.
 std::span<const kernel_table> cpu_kernel_tables();
 
-}  // namespace deft
+}  // namespace deft::ext

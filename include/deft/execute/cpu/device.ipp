@@ -15,7 +15,7 @@
 #include <memory>
 #include <string_view>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 std::string processor_name() {
@@ -133,4 +133,4 @@ std::vector<any_array> evaluate_on_host(const node_def& n, std::span<const any_a
   return values;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

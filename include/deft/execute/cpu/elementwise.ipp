@@ -8,7 +8,7 @@
 #include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace {
 
 class elementwise_kernel final : public broadcast_kernel {
@@ -149,4 +149,4 @@ kernel_table elementwise_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <deft/execute/cpu/fold.hpp>
-#include <deft/execute/row_parts.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace places {
 namespace {
 
@@ -59,7 +59,9 @@ struct equal_rows {
   /// The sum of row i and those behind it that have its index.
   void sum_from(std::int64_t i, T* to) const {
     int level = 0;
-    for (std::int64_t part = rows_together; part < equal.count(); part *= rows_together) ++level;
+    for (std::int64_t part = thresholds::rows_together; part < equal.count();
+         part *= thresholds::rows_together)
+      ++level;
     thread_local std::vector<T> room;
     room.resize(static_cast<std::size_t>(level * n));
     add_part(i, level, to, room.data());
@@ -71,12 +73,12 @@ struct equal_rows {
     if (level == 0) {
       std::copy_n(from + i * n, n, to);
       i = equal.next(i);
-      for (std::int64_t k = 1; k < rows_together && i >= 0; ++k, i = equal.next(i))
+      for (std::int64_t k = 1; k < thresholds::rows_together && i >= 0; ++k, i = equal.next(i))
         fold<T, plus>::into(to, from + i * n, n);
       return i;
     }
     i = add_part(i, level - 1, to, room + n);
-    for (std::int64_t k = 1; k < rows_together && i >= 0; ++k) {
+    for (std::int64_t k = 1; k < thresholds::rows_together && i >= 0; ++k) {
       i = add_part(i, level - 1, room, room + n);
       fold<T, plus>::into(to, room, n);
     }
@@ -86,4 +88,4 @@ struct equal_rows {
 
 }  // namespace
 }  // namespace places
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -7,7 +7,7 @@
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// The largest where NaN does not matter: fewer instructions.
 struct largest_number : largest {
@@ -211,4 +211,4 @@ struct fold {
   }
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -6,7 +6,7 @@
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/graph/op_def.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// One way to fold elements of one dtype.
 struct fold_functions {
@@ -53,4 +53,4 @@ struct column_fold_functions {
 const fold_functions& find_fold(fold_kind kind, dtype t);
 const column_fold_functions& find_column_fold(fold_kind kind, dtype t);
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

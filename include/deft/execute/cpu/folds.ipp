@@ -6,7 +6,7 @@
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/folds.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace {
 
 /// A row, or the beginning of one, whose elements come in runs of any length.
@@ -250,4 +250,4 @@ const column_fold_functions& find_column_fold(fold_kind kind, dtype t) {
   return *found;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -5,9 +5,9 @@
 #include <deft/execute/cpu/compiled.hpp>
 #include <deft/execute/formula_program.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
-using deft::program_of_formula;
+using deft::ext::program_of_formula;
 
 /// A row whose `out` is an address for each result, which may be that of an input.
 template <class F, class T, int Inputs = F::inputs>
@@ -60,4 +60,4 @@ struct registered_formula {
       {&formula_kernel<F, T, Inputs>::run, formula_kernel<F, T, Inputs>::L}};
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -17,7 +17,7 @@
 #include <deft/op/scatter.hpp>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace places {
 namespace {
 
@@ -109,7 +109,7 @@ class scatter_kernel final : public typed_kernel {
     count_ = in(1).elements();
     cost_ = 20 + static_cast<double>(count_ * (n_ + 4)) * sizeof(T) / 20 +
             static_cast<double>(rows_ * n_) * sizeof(T) / 40;
-    uses_.resize(count_ > rows_together ? static_cast<std::size_t>(rows_) : 0);
+    uses_.resize(count_ > thresholds::rows_together ? static_cast<std::size_t>(rows_) : 0);
   }
   void run(const kernel_call& c) override {
     const T* from = static_cast<const T*>(c.in[0]);
@@ -129,7 +129,7 @@ class scatter_kernel final : public typed_kernel {
     std::ranges::fill(uses_, 0);
     bool often = false;
     for (std::int64_t i = 0; i < count_; ++i)
-      often |= ++uses_[static_cast<std::size_t>(index[i])] > rows_together;
+      often |= ++uses_[static_cast<std::size_t>(index[i])] > thresholds::rows_together;
     return often;
   }
   void add_parts(const T* from, const Index* index, T* to) {
@@ -477,4 +477,4 @@ kernel_table index_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/core/config.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Bytes of the widest register that Eigen uses here. Where it uses none, those of the widest
 /// element.
@@ -28,7 +28,7 @@ inline constexpr bool fused_multiply_add = !scalar_registers;
 inline constexpr bool fused_multiply_add = false;
 #endif
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu
 
 namespace deft {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Arguments of a program over a row, as a compiled row takes them, and an address for each result;
 /// or over several rows.
@@ -168,4 +168,4 @@ class program_code {
 /// Estimated nanoseconds for an element in cache.
 double element_cost(const program& p);
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

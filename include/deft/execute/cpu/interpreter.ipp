@@ -5,7 +5,7 @@
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 interpreter::interpreter(const program& p, bool in_place)
     : operands_(p.inputs.size() + p.immediates.size()) {
@@ -388,4 +388,4 @@ double element_cost(const program& p) {
   return cost;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

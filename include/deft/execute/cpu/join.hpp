@@ -5,7 +5,7 @@
 #include <deft/graph/op_def.hpp>
 #include <limits>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// A row is folded into so many lanes side by side.
 template <class T>
@@ -87,4 +87,4 @@ struct join_of<fold_kind::min> {
   using type = smallest;
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

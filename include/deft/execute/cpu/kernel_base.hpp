@@ -5,7 +5,7 @@
 #include <deft/execute/typed_kernel.hpp>
 #include <deft/expr/op_record.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Memory of the calling thread, kept for its next use: at least `bytes`, aligned to 64, contents
 /// undefined. One use at a time.
@@ -16,4 +16,4 @@ void* thread_scratch(std::size_t bytes);
   fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

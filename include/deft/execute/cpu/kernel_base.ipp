@@ -4,7 +4,7 @@
 #include <deft/core/buffer.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 void* thread_scratch(std::size_t bytes) {
   thread_local buffer kept;
@@ -15,4 +15,4 @@ void* thread_scratch(std::size_t bytes) {
   return kept.data();
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

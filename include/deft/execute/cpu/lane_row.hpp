@@ -7,7 +7,7 @@
 #include <deft/execute/evaluation.hpp>
 #include <deft/execute/single_call.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// Element `element` of a row's operands.
 struct lane_values {
@@ -41,4 +41,4 @@ struct lane_row {
 template <class Op, class T>
 const own_kernel lane_row<Op, T>::entry{record_of<Op>, dtype_of<T>, dtype_of<R>, {&run, 1}};
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -12,7 +12,7 @@
 #include <deft/execute/team.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace product {
 namespace {
 
@@ -331,4 +331,4 @@ kernel_table matmul_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/kernel.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// A kernel of an operation that is not in the catalog. Objects with static storage add themselves
 /// before main.
@@ -39,4 +39,4 @@ compiled_row find_own_row(const op_def& op, dtype operand, dtype result);
 /// The table of all that were added before it is first asked for.
 kernel_table own_kernels();
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -6,7 +6,7 @@
 #include <deft/execute/cpu/tables.hpp>
 #include <map>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace {
 
 std::atomic<const own_kernel*>& newest_own() {
@@ -55,4 +55,4 @@ kernel_table own_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -9,7 +9,7 @@
 #include <deft/expr/kernel_arguments.hpp>
 #include <deft/op/catalog.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 // Kernels of such operations, unlike the catalog's, are compiled where they are used.
 
@@ -122,4 +122,4 @@ void use_own() {
     static_cast<void>(&own_algorithm<Op>::entry);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -9,7 +9,7 @@
 #include <deft/execute/cpu/packet.hpp>
 #include <utility>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 static_assert((scalar_registers ? sizeof(float) : register_bytes) ==
                   sizeof(Eigen::internal::packet_traits<float>::type),
@@ -229,11 +229,11 @@ DEFT_ALWAYS_INLINE mask<S, L> to_mask(const mask<From, L>& m) {
   return resize<S>(m);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu
 
 #include <deft/execute/cpu/pack_math.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// a * b + c, rounded once where the processor can.
 template <element T, int L>
@@ -255,4 +255,4 @@ DEFT_ALWAYS_INLINE T multiply_add(T a, T b, T c) {
     return (num::lane<T>(a) * b + c).v;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/cpu/pack.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// N packs.
 template <element T, int L, int N>
@@ -22,4 +22,4 @@ struct pack_group {
   }
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

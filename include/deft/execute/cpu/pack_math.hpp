@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/cpu/pack.hpp>
 
-namespace deft::num {
+namespace deft::ext::num {
 
 namespace detail {
 
@@ -201,4 +201,4 @@ struct math<cpu::mask<S, L>> {
   }
 };
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

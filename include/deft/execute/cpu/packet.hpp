@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 namespace detail {
 template <class T, int N>
@@ -191,10 +191,31 @@ struct packet {
     else
       return out(Eigen::internal::pcos(in(x)));
   }
-  /// Eigen's is wrong by up to 30 units in the last place, and has other infinities.
-  static DEFT_ALWAYS_INLINE vec pow(vec x, vec y) {
-    for (int i = 0; i < N; ++i) x[i] = std::pow(x[i], y[i]);
+  /// Eigen's is wrong by up to 30 units in the last place, and has other infinities. The exponents
+  /// that are mostly written, as literals, take an instruction or two. What a lane gives does not
+  /// depend on the others.
+  static DEFT_NOINLINE vec pow(vec x, vec y) {
+    bool same = true;
+    for (int i = 1; i < N; ++i) same &= y[i] == y[0];
+    if (same && y[0] == 2) return x * x;
+    if (same && y[0] == 3) return x * x * x;
+    if (same && y[0] == 1) return x;
+    if (same && y[0] == -1) return 1 / x;
+    if (same && y[0] == T(0.5)) {
+      const vec root = sqrt(x) + T(0);  // of -0 it is 0
+      return x == -std::numeric_limits<T>::infinity() ? all(std::numeric_limits<T>::infinity())
+                                                      : root;
+    }
+    for (int i = 0; i < N; ++i) x[i] = power(x[i], y[i]);
     return x;
+  }
+  static T power(T x, T y) {
+    if (y == 2) return x * x;
+    if (y == 3) return x * x * x;
+    if (y == 1) return x;
+    if (y == -1) return 1 / x;
+    if (y == T(0.5)) return x == -std::numeric_limits<T>::infinity() ? -x : std::sqrt(x) + T(0);
+    return std::pow(x, y);
   }
   static DEFT_ALWAYS_INLINE vec floor(vec x) {
     if constexpr (N == 1 || !traits::HasFloor)
@@ -233,4 +254,4 @@ struct packet {
   }
 };
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

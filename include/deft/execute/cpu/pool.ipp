@@ -12,7 +12,7 @@
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/max_pool.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace pooling {
 namespace {
 
@@ -300,4 +300,4 @@ kernel_table pool_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -9,7 +9,7 @@
 #include <deft/execute/draws.hpp>
 #include <deft/execute/team.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// num::split of packs.
 template <int L>
@@ -134,4 +134,4 @@ kernel_table random_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -12,7 +12,7 @@
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace reduction {
 namespace {
 
@@ -276,4 +276,4 @@ kernel_table reduce_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

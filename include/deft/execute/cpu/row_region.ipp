@@ -8,7 +8,7 @@
 #include <deft/execute/cpu/tables.hpp>
 #include <optional>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace {
 
 class row_region_kernel final : public kernel {
@@ -475,4 +475,4 @@ kernel_ptr make_row_region(const program& p, std::span<const std::int64_t> immed
   return std::make_unique<row_region_kernel>(p, immediates);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

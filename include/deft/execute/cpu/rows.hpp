@@ -4,7 +4,7 @@
 #include <deft/execute/fused.hpp>
 #include <deft/graph/op_def.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 /// The row of one operation of the catalog whose operands (the last of them, if they differ) have
 /// dtype `operand`; without a function if there is none.
@@ -25,4 +25,4 @@ constexpr int both_positions = 2;  ///< `first` is both operands of `second`
 /// Estimated nanoseconds that `op` takes for an element in cache.
 double row_cost(const op_def& op, dtype type);
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

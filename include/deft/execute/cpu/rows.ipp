@@ -23,7 +23,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace row_table {
 namespace {
 
@@ -222,4 +222,4 @@ double row_cost(const op_def& op, dtype type) {
   return cost;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -16,12 +16,12 @@
 #include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::positions, deft::moving::transpose_levels;
+using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -204,7 +204,7 @@ class slice_kernel final : public typed_kernel {
  public:
   explicit slice_kernel(const dims& begin) : begin_(begin) {}
   void ready() override {
-    runs_ = {in(0), positions(begin_, in_), out()};
+    runs_ = {in(0), positions(op::slice::name, begin_, in_), out()};
     size_ = static_cast<std::int64_t>(size_of_dtype(type()));
     cost_ = moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
   }
@@ -230,7 +230,7 @@ class pad_kernel final : public typed_kernel {
  public:
   explicit pad_kernel(const op::pad& o) : op_(o) {}
   void ready() override {
-    runs_ = {out(), positions(op_.before, in_), in(0)};
+    runs_ = {out(), positions(op::pad::name, op_.before, in_), in(0)};
     cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type()))) +
             2 * static_cast<double>(runs_.runs);
   }
@@ -338,4 +338,4 @@ kernel_table shape_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -12,7 +12,7 @@
 #include <deft/op/softmax_cross_entropy.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace softmax_rows {
 namespace {
 
@@ -368,4 +368,4 @@ kernel_table softmax_kernels() {
   return table;
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

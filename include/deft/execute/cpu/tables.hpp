@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/execute/kernel.hpp>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 
 kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
@@ -24,4 +24,4 @@ kernel_ptr make_region(const program& p, std::span<const std::int64_t> immediate
 /// Of one whose folds leave a value for every row.
 kernel_ptr make_row_region(const program& p, std::span<const std::int64_t> immediates);
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -5,7 +5,7 @@
 #include <deft/execute/cpu/pack_group.hpp>
 #include <deft/execute/long_sum.hpp>
 
-namespace deft::cpu::convolution {
+namespace deft::ext::cpu::convolution {
 
 /// The leaves of a tile's sums.
 template <class T, int L, int P>
@@ -19,7 +19,7 @@ class tile_leaves : public long_sum<pack_group<T, L, P>> {
 template <class T, int L, int P>
 class tile_sums {
  public:
-  static constexpr std::int64_t leaf = 4 * addends_together;
+  static constexpr std::int64_t leaf = thresholds::window_products;
 
   pack_group<T, L, P> sum{T(0)};
 
@@ -50,4 +50,4 @@ class tile_sums {
   std::int64_t left_ = leaf;
 };
 
-}  // namespace deft::cpu::convolution
+}  // namespace deft::ext::cpu::convolution

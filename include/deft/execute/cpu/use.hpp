@@ -6,6 +6,8 @@
 #include <deft/execute/cpu/own_use.hpp>
 
 namespace deft {
+namespace ext {
+
 namespace cpu {
 
 template <class X>
@@ -56,11 +58,13 @@ struct cpu_kernels {
   }
 };
 template <class X>
-cpu_kernels kernel_choice(const X*, int);
+cpu_kernels kernel_choice(const X*, compiled_or_none);
+
+}  // namespace ext
 
 template <class Op, class T>
 void detail::compile_own() {
-  if constexpr (cpu::is_own<Op>) cpu::use_own<cpu_kernels, Op, T>();
+  if constexpr (ext::cpu::is_own<Op>) ext::cpu::use_own<ext::cpu_kernels, Op, T>();
 }
 
 }  // namespace deft

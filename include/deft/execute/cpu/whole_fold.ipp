@@ -6,7 +6,7 @@
 #include <deft/execute/cpu/tables.hpp>
 #include <optional>
 
-namespace deft::cpu {
+namespace deft::ext::cpu {
 namespace {
 
 /// A value that is only folded, by a compiled fold over operands of the region.
@@ -358,4 +358,4 @@ kernel_ptr make_region(const program& p, std::span<const std::int64_t> immediate
   return std::make_unique<whole_fold_kernel>(p, immediates);
 }
 
-}  // namespace deft::cpu
+}  // namespace deft::ext::cpu

@@ -8,7 +8,7 @@
 #include <deft/op/conv2d.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::cpu::convolution {
+namespace deft::ext::cpu::convolution {
 
 /// As measured, of a thread.
 inline constexpr double flops_per_nanosecond = 100;
@@ -118,4 +118,4 @@ inline windows windows_of(const op::convolution& o, const dims& x, const dims& f
   return w;
 }
 
-}  // namespace deft::cpu::convolution
+}  // namespace deft::ext::cpu::convolution

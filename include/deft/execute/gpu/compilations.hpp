@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// The compiled code of a source for one architecture, which may not be ready yet.
 class compilation {
@@ -97,4 +97,4 @@ std::string code_directory();
 /// NVRTC may crash there.
 code_compiler& compilations();
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <utility>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 /// A file: this line, how long source and code are and a hash of both, source, code. The source
@@ -212,4 +212,4 @@ code_compiler& compilations() {
   return c;
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

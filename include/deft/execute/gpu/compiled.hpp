@@ -10,7 +10,7 @@
 #include <deft/execute/region_extents.hpp>
 #include <deft/execute/single_call.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
 /// Where a node has the operands of X.
 template <class X>
@@ -191,4 +191,4 @@ const registered_kernel registered_operation<Op, T>::entry{
     kernels_of::DEFT_GPU_SYSTEM, &deft::detail::program_of<X>, &registered<X>::make,
     fold_kind::none, &record_of<Op>};
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

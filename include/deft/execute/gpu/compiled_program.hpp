@@ -6,7 +6,7 @@
 #include <deft/execute/kernel.hpp>
 #include <deft/execute/layout.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// One launch of a kernel of the compiled source; its argument is the structure of these words.
 struct program_launch {
@@ -64,4 +64,4 @@ class compiled_program {
   std::int64_t count_ = 0, n_ = 0;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

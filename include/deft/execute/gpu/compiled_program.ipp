@@ -8,7 +8,7 @@
 #include <deft/execute/gpu/row_fold.hpp>
 #include <deft/execute/region_extents.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 template <class T>
@@ -178,4 +178,4 @@ std::span<const program_launch> compiled_program::launches(const kernel_call& c,
   return std::span(launches_).first(1);
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -8,7 +8,7 @@
 #include <deft/execute/gpu/windows.hpp>
 #include <deft/op/conv2d.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace convolution {
 namespace {
 
@@ -241,4 +241,4 @@ kernel_table conv2d_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -6,7 +6,7 @@
 #include <deft/execute/gpu/exponentials.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// A class per row.
@@ -344,4 +344,4 @@ kernel_table cross_entropy_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -4,7 +4,7 @@
 #include <deft/execute/device.hpp>
 #include <optional>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// As session_options has them. What is not set, the environment says: DEFT_SIMULATED_GPUS,
 /// DEFT_ALLOW_TF32, 0 or 1, and DEFT_GPU_MEMORY_LIMIT.
@@ -47,4 +47,4 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
                                                           double memory_limit = 1);
 }  // namespace simulated
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

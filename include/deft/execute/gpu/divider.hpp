@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deft/core/config.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Quotients and remainders of numbers below 2^31 by a product and a shift, of others by a
 /// division. Granlund and Montgomery, "Division by invariant integers using multiplication", 1994.
@@ -38,4 +38,4 @@ class divider {
   std::uint32_t multiplier_ = 1, shift_ = 0;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -9,7 +9,7 @@
 #include <deft/execute/gpu/number.hpp>
 #include <deft/execute/gpu/stream.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Dtypes of X's inputs, and of its literals, in order.
 template <class... T>
@@ -209,4 +209,4 @@ struct elements {
   }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -8,7 +8,7 @@
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/fused_update.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 using element_factory = queued_kernel_ptr (*)();
@@ -94,4 +94,4 @@ kernel_table own_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -10,7 +10,7 @@
 #include <initializer_list>
 #include <limits>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// The largest of some elements, and the sum of the exponentials of all less that, in one pass.
@@ -155,4 +155,4 @@ class softmax_kernel_base : public queued_kernel {
 };
 
 }  // namespace
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -6,7 +6,7 @@
 #include <deft/core/config.hpp>
 #include <deft/core/error.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 enum class fault_kind : std::uint32_t {
   none,
@@ -55,4 +55,4 @@ struct fault_report {
 /// The error that a record stands for, as the processor's kernels word it.
 error error_of(const fault_record& r);
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

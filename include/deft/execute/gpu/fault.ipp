@@ -4,7 +4,7 @@
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/fault.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 error error_of(const fault_record& r) {
   auto bad_index = [&](std::string_view op) {
@@ -36,4 +36,4 @@ error error_of(const fault_record& r) {
   return error(errc::internal, "the device reported an error of unknown kind");
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -6,7 +6,7 @@
 #include <deft/graph/op_def.hpp>
 #include <limits>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Sums, where integers wrap. What leaves every value as it is, is a negative zero.
 struct plus {
@@ -71,4 +71,4 @@ struct of_nothing {
   DEFT_HD void operator()(std::int64_t i) const { to[i] = value; }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// How a formula computes with lanes.
@@ -147,4 +147,4 @@ kernel_ptr make_formula(const program& p, std::span<const std::int64_t> literals
   return known ? known->make(p, literals) : nullptr;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

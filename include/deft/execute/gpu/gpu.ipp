@@ -25,7 +25,7 @@
 #include <deft/execute/gpu/simulated/none.ipp>
 #endif
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 /// What a variable of the environment says, if it is set: a number that is `valid`.
@@ -81,4 +81,4 @@ void out_of_memory(const device_info& where, std::size_t asked, std::size_t used
        " bytes: tensors have ", used, " of ", limit, " there");
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

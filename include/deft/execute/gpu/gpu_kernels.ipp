@@ -18,7 +18,7 @@
 #include <deft/execute/gpu/shapes.ipp>
 #include <deft/execute/gpu/softmax.ipp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
   static const kernel_table tables[] = {
@@ -28,4 +28,4 @@ std::span<const kernel_table> kernel_tables() {
   return tables;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -8,7 +8,7 @@
 #include <deft/execute/kernel.hpp>
 #include <deft/execute/layout.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Bytes that a thread reads or writes at once, at most.
 inline constexpr std::int64_t widest = 16;
@@ -101,4 +101,4 @@ void queue_copy(Stream& s, void* to, const void* from, std::size_t bytes) {
       .queue(s);
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/gpu/windows.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// A convolution of images (batch, height, width, channels) with filters (height, width, channels,
 /// outputs), or one of its gradients. All of them are dense.
@@ -17,4 +17,4 @@ struct image_convolution {
   auto operator<=>(const image_convolution&) const = default;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -16,7 +16,7 @@
 #include <deft/op/one_hot.hpp>
 #include <limits>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// Rows of units, which are the largest that addresses and rows allow.
@@ -244,4 +244,4 @@ kernel_table index_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

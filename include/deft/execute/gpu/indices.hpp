@@ -4,7 +4,7 @@
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/stream.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// Indices into rows.
@@ -41,4 +41,4 @@ kernel_ptr make_by_number(const node_def& n, dtype t, F&& f) {
 }
 
 }  // namespace
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

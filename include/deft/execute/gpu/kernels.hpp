@@ -6,7 +6,7 @@
 #include <deft/execute/typed_kernel.hpp>
 #include <deft/expr/op_record.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
 /// One whose run is queued on a stream. The elements of an output of no extent are not there.
 class queued_kernel : public typed_kernel {
@@ -61,4 +61,4 @@ kernel_table own_kernels();
 /// All of them.
 std::span<const kernel_table> kernel_tables();
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/gpu/divider.hpp>
-#include <deft/execute/row_parts.hpp>
+#include <deft/plan/thresholds.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Where the first of the keys is that equal each; equal ones follow each other. Searched for in
 /// steps that double, and then halve.
@@ -45,7 +45,7 @@ struct sorted_rows {
 /// joined_parts adds up the others.
 template <class T, class To>
 struct part_sums {
-  static constexpr std::int64_t together = rows_together;
+  static constexpr std::int64_t together = thresholds::rows_together;
 
   sorted_rows<T> rows;
   /// Two rows for each `together` rows: of a further part that begins there, and of the first part
@@ -101,4 +101,4 @@ struct joined_parts : part_sums<T, To> {
   }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

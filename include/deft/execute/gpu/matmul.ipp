@@ -8,7 +8,7 @@
 #include <deft/execute/long_sum.hpp>
 #include <deft/execute/matrix_product.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace product {
 namespace {
 
@@ -112,4 +112,4 @@ kernel_table matmul_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -6,7 +6,7 @@
 #include <deft/op/plan/fused_update.hpp>
 #include <optional>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 struct node_program {
   program_ref program;
@@ -29,4 +29,4 @@ inline std::optional<node_program> program_of(const node_def& n, std::span<const
   return std::nullopt;
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

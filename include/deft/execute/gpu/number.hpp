@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/core/num_lane.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// What has gone wrong in a lane.
 enum class lane_fault : std::uint8_t { none, div, mod };
@@ -24,9 +24,9 @@ struct number : num::operators<number<T>, number<bool>> {
   DEFT_HD constexpr number(num::lane<T> x, lane_fault f) : v(x.v), fault(f) {}
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu
 
-namespace deft::num {
+namespace deft::ext::num {
 
 template <element T>
 struct math<gpu::number<T>> {
@@ -96,4 +96,4 @@ struct math<gpu::number<T>> {
   }
 };
 
-}  // namespace deft::num
+}  // namespace deft::ext::num

@@ -2,10 +2,11 @@
 // deft/execute/gpu/nvrtc.hpp: CUDA source to code for a GPU, by NVIDIA's run-time compiler, which
 // is loaded where the machine has it. Neither a GPU nor a toolkit's headers are needed.
 #pragma once
+#include <deft/core/config.hpp>
 #include <string>
 #include <string_view>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Whether libnvrtc was found, of CUDA 12 or 13: by its name, or in the toolkit at $CUDA_HOME,
 /// $CUDA_PATH or /usr/local/cuda. Loads it, which takes some time, and keeps it.
@@ -18,4 +19,4 @@ bool has_nvrtc();
 /// source or the architecture.
 std::string compile(const std::string& source, const std::string& architecture);
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -8,7 +8,7 @@
 #include <deft/execute/gpu/nvrtc.hpp>
 #include <deft/execute/gpu/toolkit_library.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 /// The functions of nvrtc.h that are used, declared anew: enumerations are ints, programs pointers.
@@ -111,4 +111,4 @@ std::string compile(const std::string& source, const std::string& architecture) 
   return target.starts_with("sm_") ? program.cubin() : program.ptx();
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

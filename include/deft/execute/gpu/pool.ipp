@@ -9,7 +9,7 @@
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/max_pool.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace pooling {
 namespace {
 
@@ -200,4 +200,4 @@ kernel_table pool_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

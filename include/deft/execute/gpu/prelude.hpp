@@ -2,9 +2,10 @@
 // deft/execute/gpu/prelude.hpp: what generated CUDA source begins with: the operators and functions
 // that bodies as text are written in, with num::lane's meaning, and what kernels of programs share.
 #pragma once
+#include <deft/core/config.hpp>
 #include <string_view>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// CUDA C++17, without headers. A test holds each function against num::lane.
 inline constexpr std::string_view prelude = R"cuda(
@@ -303,4 +304,4 @@ template <class T> DEVICE T* part_of(void* scratch, long long fold, long long pa
 }
 )cuda";
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

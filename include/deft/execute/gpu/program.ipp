@@ -9,7 +9,7 @@
 #include <deft/execute/gpu/registered.hpp>
 #include <deft/execute/region_extents.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// Writes a program's literals to the device, 8 bytes each.
@@ -218,4 +218,4 @@ kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in) {
   return std::make_unique<program_kernel>(p);
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -6,7 +6,7 @@
 #include <deft/execute/draws.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace drawing {
 namespace {
 
@@ -78,4 +78,4 @@ kernel_table random_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

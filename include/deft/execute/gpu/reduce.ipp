@@ -11,7 +11,7 @@
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// Where an element is, by a step for each of row and column: loops over it unroll well.
@@ -140,4 +140,4 @@ kernel_table reduce_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -5,7 +5,7 @@
 #include <deft/execute/kernel.hpp>
 #include <utility>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Whose kernels they are: DEFT_GPU_SYSTEM is one of these, too.
 enum class kernels_of : std::uint8_t { cuda, simulated };
@@ -56,4 +56,4 @@ kernel_ptr make_registered(kernels_of system, const op_def& op, dtype operand, d
 /// Such operations, with the dtypes of their last operands.
 std::vector<std::pair<const op_def*, dtype_set>> registered_operations(kernels_of system);
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -7,7 +7,7 @@
 #include <deft/execute/program_table.hpp>
 #include <numeric>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 constexpr int kind_of(kernels_of system, fold_kind fold) {
@@ -76,4 +76,4 @@ std::vector<std::pair<const op_def*, dtype_set>> registered_operations(kernels_o
   return all;
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

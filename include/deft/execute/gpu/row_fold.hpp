@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <deft/execute/gpu/divider.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// What over_rows folds rows by. `state` is trivially copyable; `start` is neutral in `join`.
 template <class F>
@@ -152,4 +152,4 @@ void over_parts(Stream& s, const F& f, std::int64_t rows, std::int64_t n, void* 
   if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, divider(n), of_rows});
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

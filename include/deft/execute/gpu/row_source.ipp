@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <deft/execute/gpu/source_writer.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 /// Of regions of rows, folded along them or along the columns. What differs at every element of a
@@ -236,4 +236,4 @@ std::string column_source(const program& p, std::span<const extent_class> operan
   return row_writer(p, options).columns(operands);
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -11,7 +11,7 @@
 #include <deft/op/sub.hpp>
 #include <limits>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 /// Rows and positions are sorted as 32-bit numbers.
@@ -268,4 +268,4 @@ kernel_table scatter_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

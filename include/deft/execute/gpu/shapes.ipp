@@ -13,12 +13,12 @@
 #include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::positions, deft::moving::transpose_levels;
+using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -228,7 +228,7 @@ class slice_kernel final : public moving_kernel {
     path_ = {};
     first_ = 0;
     if (out().elements() == 0) return;
-    const part_runs r(in(0), positions(begin_, in_), out());
+    const part_runs r(in(0), positions(op::slice::name, begin_, in_), out());
     first_ = r.first;
     path_.add(r.run, 1);
     for (int l = 0; l < r.count; ++l) path_.add(r.extent[l], r.stride[l]);
@@ -264,7 +264,7 @@ class pad_kernel final : public queued_kernel {
   explicit pad_kernel(const op::pad& o) : op_(o) {}
 
   void queue(const kernel_call& c, stream& s) override {
-    const dims &whole = out(), &part = in(0), before = positions(op_.before, in_);
+    const dims &whole = out(), &part = in(0), before = positions(op::pad::name, op_.before, in_);
     if (whole.elements() == 0) return;
     visit_dtype(type(), [&]<class T>() {
       padded<T> f{};
@@ -368,4 +368,4 @@ kernel_table shape_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -4,7 +4,7 @@
 #include <deft/execute/gpu/exponentials.hpp>
 #include <deft/op/softmax.hpp>
 
-namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
 template <class T>
@@ -85,4 +85,4 @@ kernel_table softmax_kernels() {
   return table;
 }
 
-}  // namespace deft::gpu::DEFT_GPU_SYSTEM
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

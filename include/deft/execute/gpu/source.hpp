@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// How the operands of generated kernels travel: one structure by value, of 8-byte words, in this
 /// order.
@@ -90,4 +90,4 @@ int column_lanes_of_thread(const program& p);
 std::string whole_source(const program& p, int levels, const std::vector<bool>& broadcast,
                          source_options options);
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -9,7 +9,7 @@
 #include <deft/op/catalog.hpp>
 #include <unordered_map>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 namespace {
 
 using body_writer = std::string (*)(dtype result);
@@ -191,4 +191,4 @@ std::string whole_source(const program& p, int levels, const std::vector<bool>& 
   return element_writer(p, options).whole(levels, broadcast);
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

@@ -7,7 +7,7 @@
 #include <deft/execute/gpu/source.hpp>
 #include <map>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 inline std::string_view cuda_name(dtype t) {
   return visit_dtype(t, []<class T>() { return num::math<num::text>::type_name<T>(); });
@@ -139,4 +139,4 @@ class source_writer {
   std::string text_;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

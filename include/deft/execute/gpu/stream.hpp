@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/stream.hpp: what kernels of GPUs are written against. Files of kernels are
 // compiled twice, by nvcc and by the host's compiler, each time in the namespace of a system:
-// deft::gpu::DEFT_GPU_SYSTEM.
+// deft::ext::gpu::DEFT_GPU_SYSTEM.
 #pragma once
 // A system's `stream` is where a kernel's run queues its work, in order:
 //

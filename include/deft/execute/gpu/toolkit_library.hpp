@@ -3,12 +3,13 @@
 // the machine has it.
 #pragma once
 #include <dlfcn.h>
+#include <deft/core/config.hpp>
 
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// One that was loaded stays so.
 class toolkit_library {
@@ -35,4 +36,4 @@ class toolkit_library {
   void* library_ = nullptr;
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

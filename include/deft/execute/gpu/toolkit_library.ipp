@@ -6,7 +6,7 @@
 #include <deft/execute/gpu/toolkit_library.hpp>
 #include <vector>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 toolkit_library::toolkit_library(std::string name, const char* file,
                                  std::span<const std::string_view> endings)
@@ -27,4 +27,4 @@ toolkit_library::toolkit_library(std::string name, const char* file,
   missing_ = name_ + " was not found";
 }
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

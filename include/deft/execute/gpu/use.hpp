@@ -7,7 +7,7 @@
 #include <deft/execute/cpu/own_use.hpp>
 #include <deft/execute/gpu/compiled.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace gpu::DEFT_GPU_SYSTEM {
 
 /// Each fused expression is compiled for this system's GPUs, but the few that have more operands
@@ -35,12 +35,16 @@ struct used_kernels {
 }  // namespace gpu::DEFT_GPU_SYSTEM
 
 template <class X>
-gpu::DEFT_GPU_SYSTEM::used_kernels kernel_choice(const X*, int);
+gpu::DEFT_GPU_SYSTEM::used_kernels kernel_choice(const X*, compiled_or_none);
+
+}  // namespace deft::ext
+
+namespace deft::detail {
 
 // Nobody calls it, so that one program may have two of it: this, and that of its .cpp files.
 template <class Op, class T>
-void detail::compile_own() {
+void compile_own() {
   if constexpr (cpu::is_own<Op>) cpu::use_own<gpu::DEFT_GPU_SYSTEM::used_kernels, Op, T>();
 }
 
-}  // namespace deft
+}  // namespace deft::detail

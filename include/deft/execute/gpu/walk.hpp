@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/gpu/divider.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Offsets, in elements, of numbers that count along some levels, the innermost first.
 struct walk {
@@ -29,4 +29,4 @@ struct walk {
   }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

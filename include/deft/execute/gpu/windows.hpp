@@ -7,7 +7,7 @@
 #include <deft/execute/gpu/divider.hpp>
 #include <deft/op/base/windows.hpp>
 
-namespace deft::gpu {
+namespace deft::ext::gpu {
 
 /// Which windows an element is in, or which elements of an image a window has.
 struct index_range {
@@ -40,4 +40,4 @@ struct window_axis {
   }
 };
 
-}  // namespace deft::gpu
+}  // namespace deft::ext::gpu

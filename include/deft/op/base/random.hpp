@@ -64,7 +64,7 @@ refused refuse_unsized() {
   static_assert(
       takes<Op, Shape>,
       "[random] a random tensor's shape has no dyn: random_normal_like(x) has the extents "
-      "of x in each run, as its kin; or give them in braces, as in "
+      "of x in each run, as random_uniform_like(x) has; or give them in braces, as in "
       "random_normal(shape<dyn, 3>, {size_of(x, axis<0>)})");
   return refused();
 }

@@ -7,21 +7,22 @@
 
 namespace deft {
 
-tensor_type op::random::checked(std::string_view name, std::span<const tensor_type> in,
-                                std::initializer_list<double> parameters) const {
+ext::tensor_type op::random::checked(std::string_view name, std::span<const ext::tensor_type> in,
+                                     std::initializer_list<double> parameters) const {
   const dims out = shape_by(name, shape, in);
-  if (!is_floating(type)) fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
+  if (!ext::is_floating(type))
+    ext::fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
   for (double p : parameters)
     if (!std::isfinite(p) || (type == dtype::float32 && !std::isfinite(static_cast<float>(p))))
-      fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);
+      ext::fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);
   return {out, type};
 }
 
 std::uint64_t detail::random_key(const random_options& o) {
   graph& g = current_graph();
   // Tagged, so that an explicit seed is not the number of another operation.
-  std::uint64_t own = o.seed ? mix(1, *o.seed) : mix(2, g.next_random());
-  return mix(g.seed(), own);
+  std::uint64_t own = o.seed ? ext::mix(1, *o.seed) : ext::mix(2, g.next_random());
+  return ext::mix(g.seed(), own);
 }
 
 }  // namespace deft

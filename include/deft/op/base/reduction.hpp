@@ -81,19 +81,19 @@ constexpr void refuse_axes() {
   if constexpr (std::integral<A> && Op::name == "sum")
     static_assert(takes<Op, X, A>,
                   "[sum] expects axes, and got a number: sum(x, axis<0>), or sum(x, axes{0}) where "
-                  "only run time knows them");
+                  "they are known only at run time");
   else if constexpr (std::integral<A> && Op::name == "mean")
     static_assert(takes<Op, X, A>,
                   "[mean] expects axes, and got a number: mean(x, axis<0>), or mean(x, axes{0}) "
-                  "where only run time knows them");
+                  "where they are known only at run time");
   else if constexpr (std::integral<A> && Op::name == "max")
     static_assert(takes<Op, X, A>,
                   "[max] expects axes, and got a number: max(x, axis<0>), or max(x, axes{0}) where "
-                  "only run time knows them");
+                  "they are known only at run time");
   else if constexpr (std::integral<A>)
     static_assert(takes<Op, X, A>,
                   "[min] expects axes, and got a number: min(x, axis<0>), or min(x, axes{0}) where "
-                  "only run time knows them");
+                  "they are known only at run time");
   else if constexpr (Op::name == "sum")
     static_assert(takes<Op, X, A>, "[sum] expects axes within the tensor's rank, each once");
   else if constexpr (Op::name == "mean")

@@ -10,8 +10,8 @@ namespace deft {
 dims op::reduction::shape_checked(std::string_view of, const dims& x) const {
   dims sorted;
   if (!normalize_axes(axes, x.rank(), sorted) || !(sorted == axes))
-    fail(errc::invalid_argument, "[", of, "] expects axes of a tensor of rank ", x.rank(),
-         ", ascending and each once, and got ", list_text(axes));
+    ext::fail(errc::invalid_argument, "[", of, "] expects axes of a tensor of rank ", x.rank(),
+              ", ascending and each once, and got ", ext::list_text(axes));
   return shape(x);
 }
 

@@ -7,12 +7,12 @@
 namespace deft {
 
 void op::expect_extents(std::string_view op, const dims& shape, bool dynamic) {
-  if (!is_sound(shape) || (!dynamic && !shape.is_static()))
-    fail(errc::invalid_argument, "[", op, "] ", shape, " is not a valid shape",
-         dynamic ? "" : ": every extent must be known");
+  if (!ext::is_sound(shape) || (!dynamic && !shape.is_static()))
+    ext::fail(errc::invalid_argument, "[", op, "] ", shape, " is not a valid shape",
+              dynamic ? "" : ": every extent must be known");
 }
 
-void detail::refuse_call(const any_tensor& x, std::string message, source_place w) {
+void detail::refuse_call(const any_tensor& x, std::string message, ext::source_place w) {
   throw error(errc::invalid_argument, std::move(message), name_of(x),
               w.known() ? w : x.handle().node->place().nearby());
 }

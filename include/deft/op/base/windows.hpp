@@ -17,6 +17,7 @@ struct padding_t {
   static constexpr bool same = M == padding_mode::same;
   constexpr operator padding_mode() const { return M; }  // NOLINT: for fields of options
 };
+
 namespace padding {
 inline constexpr padding_t<padding_mode::valid> valid{};
 inline constexpr padding_t<padding_mode::same> same{};

@@ -6,12 +6,13 @@
 
 namespace deft {
 
-tensor_type op::agree::infer(std::span<const tensor_type> in) const {
-  tensor_type all = in[0];
+ext::tensor_type op::agree::infer(std::span<const ext::tensor_type> in) const {
+  ext::tensor_type all = in[0];
   for (const auto& t : in.subspan(1))
     if (t.type != all.type || !unify(all.shape, t.shape, all.shape))
-      fail(errc::invalid_argument, "[all_reduce] expects tensors of one dtype and shape, and got ",
-           join(in, " ", [](const tensor_type& i) { return to_string(i); }));
+      ext::fail(errc::invalid_argument,
+                "[all_reduce] expects tensors of one dtype and shape, and got ",
+                ext::join(in, " ", [](const ext::tensor_type& i) { return to_string(i); }));
   return all;
 }
 

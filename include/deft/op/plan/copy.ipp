@@ -5,7 +5,7 @@
 
 namespace deft {
 
-tensor_type op::copy::infer(std::span<const tensor_type> in) const {
+ext::tensor_type op::copy::infer(std::span<const ext::tensor_type> in) const {
   (void)parse_device(device);
   return in[0];
 }

@@ -6,8 +6,8 @@
 
 namespace deft {
 
-tensor_type op::feed::infer(std::span<const tensor_type>) const {
-  if (index < 0) fail(errc::invalid_argument, "[feed] expects a feed number, and got ", index);
+ext::tensor_type op::feed::infer(std::span<const ext::tensor_type>) const {
+  if (index < 0) ext::fail(errc::invalid_argument, "[feed] expects a feed number, and got ", index);
   expect_extents(name, shape, true);
   return {shape, type};
 }

@@ -6,8 +6,8 @@
 
 namespace deft {
 
-tensor_type op::recv::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[recv] expects a key");
+ext::tensor_type op::recv::infer(std::span<const ext::tensor_type>) const {
+  if (key.empty()) ext::fail(errc::invalid_argument, "[recv] expects a key");
   (void)parse_device(peer);
   expect_extents(name, shape, true);
   return {shape, type};

@@ -5,8 +5,8 @@
 
 namespace deft {
 
-void op::send::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[send] expects a key");
+void op::send::infer(std::span<const ext::tensor_type>) const {
+  if (key.empty()) ext::fail(errc::invalid_argument, "[send] expects a key");
   (void)parse_device(peer);
 }
 

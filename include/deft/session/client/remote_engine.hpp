@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// Connects to the master at `target` ("deft://host:port", or
 /// "deft://host:port/job:worker/task:0"); a server of this process is called directly. Throws
@@ -14,4 +14,4 @@ namespace deft {
 /// connect_timeout, deadline_exceeded if the session's timeout is shorter and passes first.
 std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options);
 
-}  // namespace deft
+}  // namespace deft::ext

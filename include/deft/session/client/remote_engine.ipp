@@ -14,7 +14,7 @@
 #include <deft/transport/address.hpp>
 #include <deft/transport/channel_group.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// The master enforces deadlines, and names the tasks that it waits for. The client waits this much
@@ -262,4 +262,4 @@ std::shared_ptr<engine> connect_engine(const std::string& target, const session_
   return std::make_shared<remote_engine>(std::move(s));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -21,10 +21,14 @@ class cluster_spec {
   /// Throws invalid_argument for an invalid job name, a job that is listed twice or has no tasks,
   /// an address that is not host:port, and an address that two tasks share, unless its port is 0
   /// (the system then chooses one).
+  /// @{
   cluster_spec(std::initializer_list<job> jobs) : cluster_spec(std::vector<job>(jobs)) {}
   explicit cluster_spec(std::vector<job> jobs);
+  /// @}
 
+  /// In the order in which they were given.
   const std::vector<job>& jobs() const { return jobs_; }
+  /// Whether it has no jobs, as that of a single process.
   bool empty() const { return jobs_.empty(); }
   /// Whether there is such a job.
   bool has(const std::string& job_name) const;

@@ -18,7 +18,7 @@ std::string lower(std::string text) {
 }  // namespace
 
 device_name task_name(const std::string& job, int task) {
-  return parse_device(str("/job:", job, "/replica:0/task:", task));
+  return parse_device(ext::str("/job:", job, "/replica:0/task:", task));
 }
 
 cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
@@ -27,25 +27,25 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
     const auto& [name, addresses] = jobs_[i];
     // A name that device names parse as more than a job, such as "ps/cpu:0", is refused.
     if (task_name(name, 0).job != name || !task_name(name, 0).type.empty())
-      fail(errc::invalid_argument, "\"", name, "\" is not a valid job name");
+      ext::fail(errc::invalid_argument, "\"", name, "\" is not a valid job name");
     for (std::size_t j = 0; j < i; ++j)
       if (jobs_[j].first == name)
-        fail(errc::invalid_argument, "job \"", name, "\" is listed twice");
-    if (addresses.empty()) fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
+        ext::fail(errc::invalid_argument, "job \"", name, "\" is listed twice");
+    if (addresses.empty()) ext::fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
     for (std::size_t t = 0; t < addresses.size(); ++t) {
-      const std::string task = str("/job:", name, "/task:", t);
+      const std::string task = ext::str("/job:", name, "/task:", t);
       const std::string& address = addresses[t];  // clang 14 cannot capture structured bindings
       std::pair<std::string, std::string> parts;
-      if (auto failure = failure_of([&] { parts = detail::split_address(address); }))
-        fail(errc::invalid_argument, task, ": ", failure->message());
+      if (auto failure = ext::failure_of([&] { parts = detail::split_address(address); }))
+        ext::fail(errc::invalid_argument, task, ": ", failure->message());
       if (parts.first.empty())
-        fail(errc::invalid_argument, task, ": \"", address,
-             "\" is not a valid address: expected host:port");
+        ext::fail(errc::invalid_argument, task, ": \"", address,
+                  "\" is not a valid address: expected host:port");
       if (parts.second == "0") continue;  // the system chooses
       auto [first, fresh] = tasks.emplace(lower(address), task);
       if (!fresh)
-        fail(errc::invalid_argument, first->second, " and ", task, " have the same address, ",
-             address);
+        ext::fail(errc::invalid_argument, first->second, " and ", task, " have the same address, ",
+                  address);
     }
   }
 }
@@ -62,8 +62,8 @@ const std::string& cluster_spec::address(const std::string& job_name, int task) 
   for (const auto& [name, addresses] : jobs_)
     if (name == job_name && task >= 0 && task < static_cast<int>(addresses.size()))
       return addresses[static_cast<std::size_t>(task)];
-  fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task, "; it is ",
-       *this);
+  ext::fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task, "; it is ",
+            *this);
 }
 
 void cluster_spec::set_address(const std::string& job_name, int task, std::string address) {
@@ -72,7 +72,7 @@ void cluster_spec::set_address(const std::string& job_name, int task, std::strin
       addresses[static_cast<std::size_t>(task)] = std::move(address);
       return;
     }
-  fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task);
+  ext::fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task);
 }
 
 std::vector<device_name> cluster_spec::task_names() const {
@@ -91,7 +91,7 @@ std::vector<device_name> cluster_spec::workers() const {
 
 device_name cluster_spec::chief() const {
   const auto all = workers();
-  if (all.empty()) fail(errc::not_found, "the cluster has no worker; it is ", *this);
+  if (all.empty()) ext::fail(errc::not_found, "the cluster has no worker; it is ", *this);
   return all.front();
 }
 
@@ -99,12 +99,13 @@ std::vector<std::string> cluster_spec::entries() const {
   std::vector<std::string> all;
   for (const auto& [name, addresses] : jobs_)
     for (std::size_t i = 0; i < addresses.size(); ++i)
-      all.push_back(str("/job:", name, "/task:", i, " at ", lower(addresses[i])));
+      all.push_back(ext::str("/job:", name, "/task:", i, " at ", lower(addresses[i])));
   return all;
 }
 
 std::string to_string(const cluster_spec& c) {
-  return join(c.jobs(), "; ", [](const auto& j) { return j.first + ": " + join(j.second, ", "); });
+  return ext::join(c.jobs(), "; ",
+                   [](const auto& j) { return j.first + ": " + ext::join(j.second, ", "); });
 }
 
 }  // namespace deft

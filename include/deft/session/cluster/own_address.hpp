@@ -4,7 +4,7 @@
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 /// Checks a cluster as the server of one of its tasks was given it. `address`: where the server
 /// listens. Throws invalid_argument if the address of another task has port 0, or is that of all
@@ -13,4 +13,4 @@ namespace deft {
 void check_addresses(const cluster_spec& cluster, const std::string& job, int task,
                      const std::string& address);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <deft/session/cluster/own_address.hpp>
 #include <deft/transport/address.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Whether only processes of this machine are there. False if that is not known.
@@ -54,4 +54,4 @@ void check_addresses(const cluster_spec& cluster, const std::string& job, int ta
   }
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -3,6 +3,7 @@
 // this program.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@ namespace deft {
 /// A progress bar of 20 characters for a terminal, filled to `step / last`.
 std::string progress_bar(std::int64_t step, std::int64_t last);
 
+/// Options of launch_cluster; every member has a default:
+/// `launch_cluster({{"ps", 1}, {"worker", 2}}, {}, {.restarts = 3})`.
 struct launch_options {
   /// How many tasks that fail, or are killed, are started again, in all, at their addresses: in a
   /// training job that has checkpoints they go on where they were. A task that fails within 10 s of

@@ -32,7 +32,7 @@ struct launched_task {
   int index = 0;
   std::string name;
   pid_t pid = -1;
-  file_descriptor output;
+  ext::file_descriptor output;
   std::chrono::steady_clock::time_point started;
   std::string partial, bar;
 };
@@ -42,16 +42,18 @@ struct restart {
   std::string job;
   int index;
   std::chrono::steady_clock::time_point at;
+  int code;  ///< with which it has failed
 };
 
 /// Throws invalid_argument for a cluster that cannot be.
 void check_jobs(const std::vector<std::pair<std::string, int>>& jobs) {
-  if (jobs.empty()) fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
+  if (jobs.empty())
+    ext::fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
   std::vector<cluster_spec::job> spec;
   for (const auto& [job, tasks] : jobs) {
     if (tasks < 1)
-      fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
-           " tasks; expected at least 1");
+      ext::fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
+                " tasks; expected at least 1");
     spec.emplace_back(job,
                       std::vector<std::string>(static_cast<std::size_t>(tasks), "localhost:0"));
   }
@@ -79,6 +81,7 @@ class cluster_launcher {
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments, const launch_options& options)
       : arguments_(arguments),
+        only_servers_(std::ranges::all_of(jobs, [](const auto& j) { return j.first == "ps"; })),
         options_(options),
         restarts_(options.restarts),
         terminal_(isatty(STDOUT_FILENO)) {
@@ -87,24 +90,24 @@ class cluster_launcher {
     for (const auto& [job, tasks] : jobs) own.push_back(job + "_hosts");
     for (const auto& flag : own)
       if (names(arguments, flag))
-        fail(errc::invalid_argument, "--", flag,
-             " is set by the launcher; to start a single task by hand, give --job_name, too");
+        ext::fail(errc::invalid_argument, "--", flag,
+                  " is set by the launcher; to start a single task by hand, give --job_name, too");
     for (const auto& [flag, value] :
          {std::pair{"restarts", options.restarts}, {"grace", options.grace}})
       if (value < 0)
-        fail(errc::invalid_argument, "--", flag, "=", value, ": expected a number from 0");
+        ext::fail(errc::invalid_argument, "--", flag, "=", value, ": expected a number from 0");
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     unsigned k = 0;
     for (const auto& [job, tasks] : jobs) {
       std::string list;
       for (int i = 0; i < tasks; ++i) {
-        const int fd = listen_socket("localhost:0");
-        sockets_[{job, i}] = file_descriptor(fd);
+        const int fd = ext::listen_socket("localhost:0");
+        sockets_[{job, i}] = ext::file_descriptor(fd);
         if (options.bind) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
-        list += str(i ? "," : "", address_of_socket(fd));
-        std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
+        list += ext::str(i ? "," : "", ext::address_of_socket(fd));
+        std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, ext::address_of_socket(fd).c_str());
       }
-      hosts_.push_back(str("--", job, "_hosts=", list));
+      hosts_.push_back(ext::str("--", job, "_hosts=", list));
     }
     std::fflush(stdout);
     // Blocked except during ppoll, so that no signal is missed between the check and the wait.
@@ -120,14 +123,13 @@ class cluster_launcher {
   }
 
   int run() {
-    int code = 0;
     while (!tasks_.empty() || !restarts_to_come_.empty()) {
       if (launcher_interrupted) {
         launcher_interrupted = 0;
         // A wrapper may pass on one Ctrl-C twice.
         if (ending_ && std::chrono::steady_clock::now() > ended_at_ + std::chrono::seconds(1))
           kill_all(SIGKILL);
-        code = 130;
+        code_ = 130;
         end_all();
       }
       end_servers();
@@ -144,7 +146,7 @@ class cluster_launcher {
           while (waitpid(tasks_[i].pid, &status, 0) < 0 && errno == EINTR) {
           }
           const bool failed = (!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !ending_;
-          const bool again = failed && restarts_ > 0;
+          const bool again = failed && restarts_ > 0 && (!is_server(tasks_[i]) || needs_servers());
           if (failed) {
             clear_bars();
             std::fprintf(stderr, "%s %s%s\n", tasks_[i].name.c_str(),
@@ -154,16 +156,17 @@ class cluster_launcher {
           finish_bar(tasks_[i]);
           const launched_task ended = std::move(tasks_[i]);
           tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+          if (!failed) continue;
+          const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
           if (again) {
             --restarts_;
-            restarts_to_come_.push_back({ended.job, ended.index, time_to_restart(ended)});
-          } else if (failed) {
-            code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-            end_all();
+            restarts_to_come_.push_back({ended.job, ended.index, time_to_restart(ended), code});
+          } else {
+            fail_with(code);
           }
         }
     }
-    return code;
+    return code_;
   }
 
  private:
@@ -179,6 +182,14 @@ class cluster_launcher {
     return at;
   }
   void start_again() {
+    // The last worker may have ended while a server's restart was pending.
+    if (!ending_ && !restarts_to_come_.empty() && !needs_servers()) {
+      clear_bars();
+      for (const auto& r : restarts_to_come_)
+        std::fprintf(stderr, "%s/%d is not started again, as all workers have ended\n",
+                     r.job.c_str(), r.index);
+      fail_with(restarts_to_come_.front().code);
+    }
     if (ending_) return restarts_to_come_.clear();
     const auto now = std::chrono::steady_clock::now();
     for (auto& r : std::exchange(restarts_to_come_, {}))
@@ -193,7 +204,7 @@ class cluster_launcher {
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts_.begin(), hosts_.end());
     // The tasks share the processors: threads of one that spin take time from the others.
-    const auto processors = static_cast<unsigned>(usable_processors());
+    const auto processors = static_cast<unsigned>(ext::usable_processors());
     if (!names(arguments_, "intra_op_threads") && processors_.empty())
       words.push_back("--intra_op_threads=" +
                       std::to_string(std::max(1u, processors / tasks_in_all_)));
@@ -203,14 +214,14 @@ class cluster_launcher {
     argv.push_back(nullptr);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-      fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
-           std::strerror(errno));
-    file_descriptor output(ends[0]), input(ends[1]);
+      ext::fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
+                std::strerror(errno));
+    ext::file_descriptor output(ends[0]), input(ends[1]);
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid < 0)
-      fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
-           std::strerror(errno));
+      ext::fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
+                std::strerror(errno));
     if (pid == 0) {
       setpgid(0, group_);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -222,7 +233,7 @@ class cluster_launcher {
       // two workers on two processors make a fifth more steps than if they interrupted each other.
       if (const sched_param none{}; processors < tasks_in_all_)
         sched_setscheduler(0, SCHED_BATCH, &none);
-      setenv("DEFT_LOG_NAME", str(job, "/", index).c_str(), 1);
+      setenv("DEFT_LOG_NAME", ext::str(job, "/", index).c_str(), 1);
       dup2(input.get(), STDOUT_FILENO);
       for (const auto& [task, fd] : sockets_)
         if (fd.get() != own) ::close(fd.get());
@@ -292,6 +303,10 @@ class cluster_launcher {
       return a == "--" + flag || a.starts_with("--" + flag + "=");
     });
   }
+  void fail_with(int code) {
+    code_ = code;
+    end_all();
+  }
   /// Workers first: what they save as they end may be on parameter servers.
   void end_all() {
     if (std::exchange(ending_, true)) return;
@@ -315,19 +330,26 @@ class cluster_launcher {
     kill_all(SIGKILL);
   }
   static bool is_server(const launched_task& t) { return t.job == "ps"; }
+  /// Whether a worker runs or is to be started again, or the cluster has none. Otherwise a server
+  /// that is started again would wait without end for workers to connect.
+  bool needs_servers() const {
+    return only_servers_ || !std::ranges::all_of(tasks_, &cluster_launcher::is_server) ||
+           std::ranges::any_of(restarts_to_come_, [](const restart& r) { return r.job != "ps"; });
+  }
   void kill_all(int signal) {
     for (auto& t : tasks_) ::kill(t.pid, signal);
   }
 
   std::vector<std::string> arguments_, hosts_;
   /// As long as tasks may be started.
-  std::map<std::pair<std::string, int>, file_descriptor> sockets_;
+  std::map<std::pair<std::string, int>, ext::file_descriptor> sockets_;
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
+  const bool only_servers_;
   const launch_options options_;
   int restarts_;  ///< that are left
   pid_t group_ = 0;
   bool terminal_, ending_ = false, servers_told_ = false, killed_ = false;
-  int shown_ = 0;
+  int shown_ = 0, code_ = 0;
   sigset_t unblocked_{};
   std::chrono::steady_clock::time_point ended_at_, kill_at_;
   unsigned tasks_in_all_ = 0;

@@ -25,7 +25,7 @@ class local_cluster {
   const cluster_spec& spec() const { return spec_; }
   /// "deft://host:port/job:…" of a task, for sessions. Throws not_found.
   std::string target(const std::string& job_name, int task) const {
-    return str("deft://", spec_.address(job_name, task), task_name(job_name, task));
+    return ext::str("deft://", spec_.address(job_name, task), task_name(job_name, task));
   }
   /// The server of a task. Throws not_found if there is no such task, or it was killed.
   server& at(const std::string& job_name, int task);
@@ -40,7 +40,7 @@ class local_cluster {
   server_options options_;
   cluster_spec spec_;
   std::map<device_name, std::unique_ptr<server>> servers_;
-  std::map<device_name, file_descriptor> reserved_;  ///< addresses of servers that were killed
+  std::map<device_name, ext::file_descriptor> reserved_;  ///< addresses of servers that were killed
 };
 
 }  // namespace deft

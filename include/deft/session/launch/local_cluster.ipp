@@ -13,9 +13,9 @@ local_cluster::local_cluster(std::initializer_list<job> jobs, server_options opt
   for (const auto& [name, tasks] : jobs) {
     auto& entry = spec.emplace_back(name, std::vector<std::string>());
     for (int i = 0; i < tasks; ++i) {
-      int fd = listen_socket("localhost:0");
+      int fd = ext::listen_socket("localhost:0");
       sockets[task_name(name, i)] = fd;
-      entry.second.push_back(address_of_socket(fd));
+      entry.second.push_back(ext::address_of_socket(fd));
     }
   }
   spec_ = cluster_spec(std::move(spec));
@@ -29,15 +29,15 @@ local_cluster::local_cluster(std::initializer_list<job> jobs, server_options opt
 server& local_cluster::at(const std::string& job_name, int task) {
   auto s = servers_.find(task_name(job_name, task));
   if (s == servers_.end())
-    fail(errc::not_found, "the cluster has no running task /job:", job_name, "/task:", task,
-         "; it is ", spec_);
+    ext::fail(errc::not_found, "the cluster has no running task /job:", job_name, "/task:", task,
+              "; it is ", spec_);
   return *s->second;
 }
 
 void local_cluster::kill(const std::string& job_name, int task) {
   const device_name name = task_name(job_name, task);
   if (servers_.erase(name) > 0)
-    reserved_[name] = file_descriptor(reserve_address(spec_.address(job_name, task)));
+    reserved_[name] = ext::file_descriptor(ext::reserve_address(spec_.address(job_name, task)));
 }
 
 void local_cluster::restart(const std::string& job_name, int task) {

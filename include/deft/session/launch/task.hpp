@@ -17,12 +17,19 @@
 
 namespace deft {
 
+namespace ext {
+
 class engine;
 class task_signals;
 
+}  // namespace ext
+
 /// A flag of a program, without "--", and what it sets: `{"steps", "number of steps (1000)"}`.
 struct program_flag {
+  /// The name is without "--"; the meaning is printed by `--help`.
+  /// @{
   std::string name, meaning;
+  /// @}
 };
 
 /// What this process is in its cluster, according to its command line.
@@ -81,6 +88,8 @@ class task {
     const auto text = value_of(name);
     return text ? truth_in(name, *text) : otherwise;
   }
+  /// As a number, which may have a fraction: `self.flag("rate", 0.1)`. Throws invalid_argument if
+  /// it is not one.
   template <std::floating_point T>
   T flag(const std::string& name, T otherwise) const {
     const auto text = value_of(name);
@@ -95,12 +104,13 @@ class task {
   /// Notes that something has failed where nothing can be thrown, as a last checkpoint that a
   /// destructor could not save: task_main then returns 1, whatever else goes well.
   void note_failure() { failed_ = true; }
+  /// Whether note_failure was called.
   bool has_failed() const { return failed_; }
   /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();
 
   /// The engine of a session on this task; sessions use it.
-  std::shared_ptr<engine> engine_for(const session_options& options);
+  std::shared_ptr<ext::engine> engine_for(const session_options& options);
 
  private:
   cluster_spec cluster_;
@@ -120,8 +130,8 @@ class task {
 
   std::vector<std::string> rest_;
   std::vector<program_flag> own_;  ///< empty where the program does not name them
-  friend class task_signals;
-  task_signals* signals_ = nullptr;  ///< while task_main runs
+  friend class ext::task_signals;
+  ext::task_signals* signals_ = nullptr;  ///< while task_main runs
   mutable std::mutex guard_;
   mutable std::vector<bool> read_;  ///< of rest_
   std::unique_ptr<deft::server> server_;

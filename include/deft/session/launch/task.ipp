@@ -21,6 +21,8 @@
 
 namespace deft {
 
+namespace ext {
+
 /// What SIGINT and SIGTERM do while a task runs. A single process keeps the default actions unless
 /// somebody asks for others.
 class task_signals {
@@ -73,6 +75,8 @@ class task_signals {
   std::unique_ptr<detail::termination_signals> termination_;
 };
 
+}  // namespace ext
+
 std::shared_ptr<void> task::when_asked_to_stop(std::function<void()> f) {
   return signals_ ? signals_->call(std::move(f)) : nullptr;
 }
@@ -81,7 +85,7 @@ namespace {
 
 /// Runs a task whose flags were read, and returns the exit code.
 int live(task& self, std::chrono::nanoseconds patience, const std::function<void(task&)>& body) {
-  task_signals signals(self, patience);
+  ext::task_signals signals(self, patience);
   if (self.is_ps()) {
     self.server().join();
   } else {
@@ -120,7 +124,7 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   };
   job_ = text("job_name");
   if (job_.empty() && given.count("job_name"))
-    fail(errc::invalid_argument, "--job_name= needs the name of a job, as ps or worker");
+    ext::fail(errc::invalid_argument, "--job_name= needs the name of a job, as ps or worker");
   index_ = whole(given, "task_index");
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
@@ -132,7 +136,8 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   set_intra_op_threads(whole(given, "intra_op_threads"));
   if (job_.empty()) {
     if (!line.hosts.empty())
-      fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name, ps or worker");
+      ext::fail(errc::invalid_argument,
+                "--ps_hosts and --worker_hosts need --job_name, ps or worker");
     return;
   }
   std::vector<cluster_spec::job> jobs;
@@ -143,10 +148,10 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
     jobs.emplace_back(name, split_hosts(hosts, name + hosts_of_job));
   cluster_ = cluster_spec(std::move(jobs));
   if (!cluster_.has(job_))
-    fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
+    ext::fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
   if (index_ < 0 || index_ >= cluster_.tasks(job_))
-    fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
-         cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
+    ext::fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
+              cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
   server_options options;
   options.cpu_devices = cpu_devices_;
   options.simulated_gpus = simulated_gpus_;
@@ -173,7 +178,7 @@ bool task::is_chief() const {
 }
 
 std::string task::device() const {
-  return to_string(distributed() ? task_name(job_, index_) : local_task_name());
+  return to_string(distributed() ? task_name(job_, index_) : ext::local_task_name());
 }
 
 const std::vector<std::string>& task::args() const {
@@ -184,8 +189,8 @@ const std::vector<std::string>& task::args() const {
 
 std::optional<std::string> task::value_of(const std::string& name) const {
   if (!own_.empty() && !are_named(own_, name))
-    fail(errc::invalid_argument, "[flag] --", name,
-         " is not among the flags that the program named: add it to them, for --help");
+    ext::fail(errc::invalid_argument, "[flag] --", name,
+              " is not among the flags that the program named: add it to them, for --help");
   std::lock_guard lock(guard_);
   const std::string word = "--" + name, equals = word + "=";
   for (std::size_t i = 0; i < rest_.size(); ++i) {
@@ -194,7 +199,7 @@ std::optional<std::string> task::value_of(const std::string& name) const {
       return rest_[i].substr(equals.size());
     }
     if (rest_[i] != word) continue;
-    if (i + 1 == rest_.size()) fail(errc::invalid_argument, word, " needs a value");
+    if (i + 1 == rest_.size()) ext::fail(errc::invalid_argument, word, " needs a value");
     read_[i] = read_[i + 1] = true;
     return rest_[i + 1];
   }
@@ -213,10 +218,10 @@ long long task::integer_in(const std::string& name, const std::string& text, lon
   if (e != std::errc::invalid_argument && at == end &&
       (e == std::errc::result_out_of_range || v < lowest ||
        (v > 0 && static_cast<unsigned long long>(v) > highest)))
-    fail(errc::invalid_argument, "--", name, "=", text, " is out of range: expected ", lowest,
-         " to ", highest);
+    ext::fail(errc::invalid_argument, "--", name, "=", text, " is out of range: expected ", lowest,
+              " to ", highest);
   if (e != std::errc() || at != end)
-    fail(errc::invalid_argument, "--", name, "=", text, " is not an integer");
+    ext::fail(errc::invalid_argument, "--", name, "=", text, " is not an integer");
   return v;
 }
 
@@ -225,7 +230,7 @@ double task::number_in(const std::string& name, const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [at, e] = std::from_chars(text.data(), end, v);
   if (e != std::errc() || at != end)
-    fail(errc::invalid_argument, "--", name, "=", text, " is not a number");
+    ext::fail(errc::invalid_argument, "--", name, "=", text, " is not a number");
   return v;
 }
 
@@ -233,7 +238,7 @@ bool task::truth_in(const std::string& name, const std::string& text) {
   for (const auto& [no, yes] :
        {std::pair{"false", "true"}, {"0", "1"}, {"no", "yes"}, {"off", "on"}})
     if (text == no || text == yes) return text == yes;
-  fail(errc::invalid_argument, "--", name, "=", text, " is neither true nor false");
+  ext::fail(errc::invalid_argument, "--", name, "=", text, " is neither true nor false");
 }
 
 std::vector<std::string> task::unread() const {
@@ -246,12 +251,12 @@ std::vector<std::string> task::unread() const {
 
 deft::server& task::server() {
   if (!server_)
-    fail(errc::failed_precondition,
-         "[task] a single process has no server; a task of a cluster does (--job_name)");
+    ext::fail(errc::failed_precondition,
+              "[task] a single process has no server; a task of a cluster does (--job_name)");
   return *server_;
 }
 
-std::shared_ptr<engine> task::engine_for(const session_options& options) {
+std::shared_ptr<ext::engine> task::engine_for(const session_options& options) {
   session_options o = options;
   o.log_device_placement |= log_device_placement_;
   if (server_) return server_->impl_->make_engine(o);
@@ -259,9 +264,10 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
   if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
   if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
   if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
-  return make_master(std::make_shared<task_runtime>(local_task_name(), o.cpu_devices,
-                                                    gpu::options_of(o), file_roots::anywhere()),
-                     nullptr, o);
+  return ext::make_master(
+      std::make_shared<ext::task_runtime>(ext::local_task_name(), o.cpu_devices,
+                                          ext::gpu::options_of(o), ext::file_roots::anywhere()),
+      nullptr, o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

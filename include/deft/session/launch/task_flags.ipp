@@ -66,7 +66,7 @@ flags::options_description task_flags() {
       "lost_worker_timeout",
       whole(static_cast<int>(
           std::chrono::duration_cast<std::chrono::seconds>(server_options().away).count())),
-      "seconds that a parameter server waits for a worker that was lost");
+      "seconds that a parameter server, or a worker that serves, waits for a worker that was lost");
   d.add_options()("log_device_placement", flags::bool_switch(), "log the device of every node");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
   d.add_options()("file_root", flags::value<std::vector<std::string>>(),
@@ -120,10 +120,10 @@ std::string help_text(const std::vector<program_flag>& own) {
   std::string text;
   const auto line = [&text](std::string name, const std::string& meaning) {
     name.resize(std::max<std::size_t>(name.size(), 30), ' ');
-    text += str("  ", name, " ", meaning, "\n");
+    text += ext::str("  ", name, " ", meaning, "\n");
   };
   if (!own.empty()) text += "Flags of this program:\n";
-  for (const auto& f : own) line(str("--", f.name), f.meaning);
+  for (const auto& f : own) line(ext::str("--", f.name), f.meaning);
   text += "Flags of every deft task:\n";
   const flags::options_description known = task_flags();
   for (const auto& o : known.options()) line(o->format_name(), o->description());
@@ -137,7 +137,7 @@ std::vector<std::string> split_hosts(const std::string& text, const std::string&
   for (std::size_t begin = 0; begin <= text.size();) {
     std::size_t end = std::min(text.find(',', begin), text.size());
     if (end == begin)
-      fail(errc::invalid_argument, "--", flag, "=", text, " contains an empty address");
+      ext::fail(errc::invalid_argument, "--", flag, "=", text, " contains an empty address");
     hosts.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -153,12 +153,12 @@ bool are_named(const std::vector<program_flag>& own, std::string_view name) {
 [[noreturn]] void fail_unknown_flag(const std::string& argument, const std::string& word,
                                     const std::vector<program_flag>& known) {
   std::vector<std::string> all;
-  for (const auto& k : known) all.push_back(str("--", k.name));
+  for (const auto& k : known) all.push_back(ext::str("--", k.name));
   const flags::options_description of_deft = task_flags();
-  for (const auto& o : of_deft.options()) all.push_back(str("--", o->long_name()));
-  const std::string meant = closest(word, all);
-  fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
-       meant == word ? "; --help lists its flags" : str("; did you mean ", meant, "?"));
+  for (const auto& o : of_deft.options()) all.push_back(ext::str("--", o->long_name()));
+  const std::string meant = ext::closest(word, all);
+  ext::fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
+            meant == word ? "; --help lists its flags" : ext::str("; did you mean ", meant, "?"));
 }
 
 /// A command line: the flags of deft, and the other arguments.
@@ -196,15 +196,15 @@ flags::parsed_options split_words(const std::vector<std::string>& words,
     o.string_key = name.substr(2);
     const bool takes_value = !known || known->semantic()->max_tokens() > 0;
     if (name.size() < word.size()) {
-      if (!takes_value) fail(errc::invalid_argument, name, " takes no value: ", word);
+      if (!takes_value) ext::fail(errc::invalid_argument, name, " takes no value: ", word);
       o.value.push_back(word.substr(name.size() + 1));
     } else if (takes_value) {
-      if (++i == words.size()) fail(errc::invalid_argument, name, " needs a value");
+      if (++i == words.size()) ext::fail(errc::invalid_argument, name, " needs a value");
       o.value.push_back(words[i]);
     }
     if (!job.empty()) {
       if (std::ranges::count(read.hosts, job, &std::pair<std::string, std::string>::first))
-        fail(errc::invalid_argument, name, " is given twice");
+        ext::fail(errc::invalid_argument, name, " is given twice");
       read.hosts.emplace_back(job, o.value[0]);
     }
     if (known) given.options.push_back(std::move(o));
@@ -216,9 +216,11 @@ flags::parsed_options split_words(const std::vector<std::string>& words,
 void check_range(const flags::variables_map& given, const char* name, int lowest,
                  int highest = std::numeric_limits<int>::max()) {
   if (const int v = whole(given, name); v < lowest || v > highest)
-    fail(errc::invalid_argument, "--", name, "=", v, ": expected ",
-         lowest == 1 && highest == std::numeric_limits<int>::max() ? "at least " : "a number from ",
-         lowest, highest == std::numeric_limits<int>::max() ? std::string() : str(" to ", highest));
+    ext::fail(
+        errc::invalid_argument, "--", name, "=", v, ": expected ",
+        lowest == 1 && highest == std::numeric_limits<int>::max() ? "at least " : "a number from ",
+        lowest,
+        highest == std::numeric_limits<int>::max() ? std::string() : ext::str(" to ", highest));
 }
 
 /// Throws invalid_argument naming the flag that is wrong. Only a program that names its flags
@@ -232,14 +234,14 @@ command_line read_command_line(int argc, const char* const* argv,
     flags::store(split_words(words, of_deft, own, read), read.of_deft);
     flags::notify(read.of_deft);
   } catch (const flags::error& e) {
-    fail(errc::invalid_argument, e.what());
+    ext::fail(errc::invalid_argument, e.what());
   }
   if (read.of_deft.count("help")) return read;
   check_range(read.of_deft, "restarts", 0);
   check_range(read.of_deft, "grace", 0);
   check_range(read.of_deft, "lost_worker_timeout", 0);
   check_range(read.of_deft, "cpu_devices", 1);
-  check_range(read.of_deft, "intra_op_threads", 0, most_intra_op_threads);
+  check_range(read.of_deft, "intra_op_threads", 0, ext::most_intra_op_threads);
   check_range(read.of_deft, "listen_fd", -1);
   read.known.resize(read.rest.size());
   if (own.empty()) return read;
@@ -250,7 +252,7 @@ command_line read_command_line(int argc, const char* const* argv,
       fail_unknown_flag(all, word, own);
     read.known[i] = true;
     if (word.size() < all.size()) continue;
-    if (++i == read.rest.size()) fail(errc::invalid_argument, word, " needs a value");
+    if (++i == read.rest.size()) ext::fail(errc::invalid_argument, word, " needs a value");
     read.known[i] = true;
   }
   return read;

@@ -11,7 +11,7 @@
 #include <deft/session/wire/values.hpp>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 /// One step: the calls to the other tasks, and this task's own part. It never blocks: every event
 /// calls look(), and the thread whose event was the last one ends the step.
@@ -445,4 +445,4 @@ class master_plan::distributed_step final : public answer_listener,
   std::optional<std::stop_callback<std::function<void()>>> on_close_, on_cancel_, on_time_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

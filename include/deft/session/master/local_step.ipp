@@ -9,7 +9,7 @@
 #include <deft/session/threads/watchdog.hpp>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 /// One step, but for its frame: what the frame runs with, and what its error means.
 class master_plan::local_step {
@@ -162,4 +162,4 @@ void master_plan::start_here(std::span<const feed_ref> feeds, const run_options&
   std::make_shared<unattended_step>(shared_from_this(), feeds, options, done)->begin();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

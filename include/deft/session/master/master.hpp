@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-namespace deft {
+namespace deft::ext {
 
 class worker;
 
@@ -42,4 +42,4 @@ std::shared_ptr<master_engine> make_master(std::shared_ptr<task_runtime> self,
                                            std::shared_ptr<worker> cluster,
                                            session_options options);
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -16,7 +16,7 @@
 #include <optional>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 class cluster_master final : public master_engine {
@@ -232,4 +232,4 @@ std::shared_ptr<master_engine> make_master(std::shared_ptr<task_runtime> self,
   return std::make_shared<cluster_master>(std::move(tasks));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <deft/session/wire/messages.hpp>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 /// A plan whose parts are registered on their tasks. A plan with one part, on this task, runs
 /// without messages.
@@ -65,4 +65,4 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   std::vector<task_part> others_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -13,7 +13,7 @@
 #include <map>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 
 master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
                          std::size_t fetches)
@@ -176,4 +176,4 @@ deadline master_plan::deadline_of(const run_options& options) const {
   return timeout.count() ? deadline_in(timeout) : no_deadline;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

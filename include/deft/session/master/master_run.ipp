@@ -6,7 +6,7 @@
 #include <deft/session/master/master_plan.hpp>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 void master_plan::check_run(std::span<const feed_ref> feeds) const {
   tasks_->check_open();
@@ -69,4 +69,4 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
   throw error(*end.failure);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -10,7 +10,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <optional>
 
-namespace deft {
+namespace deft::ext {
 
 /// Calls to several tasks, over once all are answered, the time is over, or the session is closed.
 class task_directory::answers final : public answer_listener,
@@ -214,4 +214,4 @@ void task_directory::fate_of(std::uint64_t number, deadline until,
       ->begin(updates->tasks);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -13,7 +13,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 using links_callback = std::function<void(std::vector<std::shared_ptr<channel>>,
                                           std::shared_ptr<const error> failure)>;
@@ -155,4 +155,4 @@ class task_directory final : public session_events,
   std::map<placement, std::vector<device_info>> devices_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

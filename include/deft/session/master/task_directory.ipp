@@ -9,7 +9,7 @@
 #include <deft/session/threads/awaited.hpp>
 #include <deft/session/wire/codec.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 task_directory::task_directory(std::shared_ptr<task_runtime> self, std::shared_ptr<worker> cluster,
                                session_options options)
@@ -245,4 +245,4 @@ bool task_directory::note_registration(placement task, const std::shared_ptr<cha
   return !fresh && std::exchange(at->second, link).lock() != link;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

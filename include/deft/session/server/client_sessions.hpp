@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 class connection;
 
@@ -107,4 +107,4 @@ class client_sessions {
   std::map<std::uint64_t, std::shared_ptr<client_session>> all_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

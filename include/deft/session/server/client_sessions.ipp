@@ -7,7 +7,7 @@
 #include <deft/session/wire/values.hpp>
 #include <deft/transport/handshake.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 namespace {
 
@@ -176,4 +176,4 @@ std::vector<std::shared_ptr<client_session>> client_sessions::close(const std::s
   return all;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// What a task knows of a task of its cluster.
 struct task_state {
@@ -27,7 +27,7 @@ struct task_state {
 ///     self.server().coordination().wait(task_name("worker", 0), "loaded", 60s);  // on others
 class coordination {
  public:
-  /// `away`: how long join of a parameter server waits for a worker that was lost.
+  /// `away`: how long join waits for a worker that was lost.
   coordination(std::shared_ptr<worker> self, std::chrono::nanoseconds away);
 
   /// Limit for the signals that are set on a task.
@@ -95,6 +95,7 @@ class coordination {
   // With the lock held, which some release meanwhile:
   bool job_is_done() const;
   bool needed() const;
+  bool is_missing(const member& m) const;
   void check_lost() const;
   clock::time_point next_look() const;
   void log_missing(std::unique_lock<std::mutex>& lock);
@@ -117,4 +118,4 @@ class coordination {
   std::vector<std::shared_ptr<farewell>> farewells_;  ///< that have begun
 };
 
-}  // namespace deft
+}  // namespace deft::ext

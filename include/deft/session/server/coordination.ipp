@@ -6,7 +6,7 @@
 #include <deft/core/failure.hpp>
 #include <deft/session/server/coordination.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 // Limits for the waits of a connection, and bytes of a name.
@@ -198,4 +198,4 @@ void coordination::on_done(const wire::caller& from, wire::done&& m) {
 
 bool coordination::is_member(const connection& c) const { return members_.contains(c.peer().name); }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -8,7 +8,7 @@
 #include <deft/core/log.hpp>
 #include <deft/session/server/coordination.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 /// Tells a task, perhaps on another thread, that this one is done, or serves until others are.
 class coordination::farewell {
@@ -121,16 +121,16 @@ void coordination::join() {
   };
   std::unique_lock lock(guard_);
   const counted here(*this);
-  while (!stopped_ && !interrupted_) {
-    if (!awaited_.empty() && job_is_done()) return;
-    if (ends_at_ != no_deadline && (clock::now() >= ends_at_ || !needed())) return;
-    if (is_ps_) {
-      check_lost();
-      log_missing(lock);
-    } else {
-      tell_that_it_serves(lock);
-    }
-    if (stopped_ || interrupted_) return;
+  const auto over = [this] {
+    return stopped_ || interrupted_ || (!awaited_.empty() && job_is_done()) ||
+           (ends_at_ != no_deadline && (clock::now() >= ends_at_ || !needed()));
+  };
+  while (!over()) {
+    check_lost();
+    // Both may release the lock, and what is notified meanwhile wakes nobody.
+    log_missing(lock);
+    if (!is_ps_) tell_that_it_serves(lock);
+    if (over()) return;
     changed_.wait_until(lock, std::min(next_look(), ends_at_));
   }
 }
@@ -164,6 +164,11 @@ bool coordination::needed() const {
   });
 }
 
+/// Whether it is waited for and not connected. A worker that serves waits for no other that does.
+bool coordination::is_missing(const member& m) const {
+  return m.connections == 0 && !m.done && (is_ps_ || !m.serves);
+}
+
 namespace {
 constexpr auto long_absence = std::chrono::seconds(10);
 }  // namespace
@@ -172,7 +177,7 @@ void coordination::check_lost() const {
   std::string names;
   for (const auto& name : awaited_) {
     const member& m = members_.at(name);
-    if (m.done || !m.seen || m.connections > 0 || clock::now() - m.lost < away_) continue;
+    if (!is_missing(m) || !m.seen || clock::now() - m.lost < away_) continue;
     names += str(names.empty() ? "" : "; ", name, " was lost and has not come back for ",
                  duration_text(away_), m.why_lost.empty() ? "" : ": ", m.why_lost);
   }
@@ -182,11 +187,11 @@ void coordination::check_lost() const {
 
 /// When a lost worker is given up, or a missing one is to be logged.
 coordination::clock::time_point coordination::next_look() const {
-  auto next = clock::now() + std::chrono::hours(1);
-  if (!is_ps_) return farewells_.empty() ? next : clock::now() + std::chrono::seconds(1);
+  auto next = clock::now() +
+              (is_ps_ || farewells_.empty() ? std::chrono::hours(1) : std::chrono::seconds(1));
   for (const auto& name : awaited_) {
     const member& m = members_.at(name);
-    if (m.done || m.connections > 0) continue;
+    if (!is_missing(m)) continue;
     if (!m.missed) next = std::min(next, (m.seen ? m.lost : joined_) + long_absence);
     if (m.seen) next = std::min(next, later(m.lost, away_));
   }
@@ -197,7 +202,7 @@ void coordination::log_missing(std::unique_lock<std::mutex>& lock) {
   std::string names;
   for (const auto& name : awaited_) {
     member& m = members_.at(name);
-    if (m.done || m.connections > 0 || m.missed) continue;
+    if (!is_missing(m) || m.missed) continue;
     if (clock::now() - (m.seen ? m.lost : joined_) < long_absence) continue;
     m.missed = true;
     names += str(names.empty() ? "" : ", ", name, m.seen ? ", which was lost" : "");
@@ -232,4 +237,4 @@ void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   farewells_.insert(farewells_.end(), told.begin(), told.end());
 }
 
-}  // namespace deft
+}  // namespace deft::ext

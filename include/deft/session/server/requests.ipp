@@ -8,7 +8,7 @@
 #include <deft/session/server/server_impl.hpp>
 #include <deft/session/wire/values.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 struct server_impl::requests
     : wire::dispatch_table<
@@ -305,4 +305,4 @@ void server_impl::on_done(const wire::caller& from, wire::done&& m) {
   coordination_->on_done(from, std::move(m));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -9,9 +9,13 @@
 
 namespace deft {
 
+namespace ext {
+
 class coordination;
 class engine;
 class server_impl;
+
+}  // namespace ext
 
 /// Options of a server; every member has a default.
 struct server_options {
@@ -30,7 +34,7 @@ struct server_options {
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
   /// How many bytes and messages a peer may send for steps that have not begun, for each
   /// connection; the peer keeps the rest until they begin.
-  credit_window window = {};
+  ext::credit_window window = {};
   /// How long a parameter server waits for a worker that was lost, before join throws.
   std::chrono::nanoseconds away = std::chrono::minutes(2);
 };
@@ -51,7 +55,9 @@ class server {
          server_options options = {});
   /// As stop().
   ~server();
+  /// @cond moves
   server(server&&) noexcept;
+  /// @endcond
 
   /// A server that is a cluster of its own, on a loopback port that the system chooses.
   static server local(server_options options = {});
@@ -81,11 +87,11 @@ class server {
   /// Tells the other tasks that this one no longer needs them; see coordination::done.
   void done();
   /// Signals between tasks, and their state: see deft/session/server/coordination.hpp.
-  deft::coordination& coordination();
+  deft::ext::coordination& coordination();
 
  private:
   friend class task;
-  std::unique_ptr<server_impl> impl_;
+  std::unique_ptr<ext::server_impl> impl_;
 };
 
 }  // namespace deft

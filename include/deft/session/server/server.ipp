@@ -14,6 +14,8 @@
 
 namespace deft {
 
+namespace ext {
+
 server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
                          server_options options) {
   check_not_forked();
@@ -32,7 +34,7 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
   cluster_spec known = cluster;
   if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
   worker_ = worker::make(task_, std::move(known), l.self);
-  coordination_ = std::make_unique<deft::coordination>(worker_, options.away);
+  coordination_ = std::make_unique<deft::ext::coordination>(worker_, options.away);
   listener_ = std::make_unique<listener>(std::move(l), *this);
   add_server(listener_->address(), *this);
   add_server(worker_->cluster().address(job, task), *this);
@@ -161,11 +163,13 @@ std::shared_ptr<engine> server_impl::make_engine(const session_options& options)
   return e;
 }
 
+}  // namespace ext
+
 server::server(const cluster_spec& cluster, const std::string& job, int task,
                server_options options)
-    : impl_(std::make_unique<server_impl>(cluster, job, task, std::move(options))) {}
+    : impl_(std::make_unique<ext::server_impl>(cluster, job, task, std::move(options))) {}
 server::~server() {
-  if (is_forked()) impl_.release();  // leaked: the other process still serves
+  if (ext::is_forked()) impl_.release();  // leaked: the other process still serves
 }
 server::server(server&&) noexcept = default;
 server server::local(server_options options) {
@@ -179,6 +183,6 @@ void server::join() { impl_->coordination().join(); }
 void server::interrupt() { impl_->interrupt(); }
 void server::stop(std::chrono::nanoseconds linger) { impl_->stop(linger); }
 void server::done() { impl_->coordination().done(); }
-deft::coordination& server::coordination() { return impl_->coordination(); }
+deft::ext::coordination& server::coordination() { return impl_->coordination(); }
 
 }  // namespace deft

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 
 class server_impl final : public connection_handler {
  public:
@@ -37,7 +37,7 @@ class server_impl final : public connection_handler {
   /// may not send.
   void check_sender(const connection& from, const wire::message_rule& rule, std::uint64_t session);
 
-  deft::coordination& coordination() { return *coordination_; }
+  deft::ext::coordination& coordination() { return *coordination_; }
   const cluster_spec& cluster() const { return worker_->cluster(); }
   const device_name& name() const { return task_->name(); }
   const std::string& address() const { return listener_->address(); }
@@ -78,7 +78,7 @@ class server_impl final : public connection_handler {
 
   std::shared_ptr<task_runtime> task_;
   std::shared_ptr<worker> worker_;
-  std::unique_ptr<deft::coordination> coordination_;
+  std::unique_ptr<deft::ext::coordination> coordination_;
   client_sessions sessions_;
   /// A task that is connected to this one.
   struct live_task {
@@ -96,4 +96,4 @@ class server_impl final : public connection_handler {
   std::unique_ptr<listener> listener_;  ///< declared last, as its threads use all of the above
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace deft {
+namespace deft::ext {
 
 class server_impl;
 
@@ -19,4 +19,4 @@ void remove_server(const server_impl& s);
 std::shared_ptr<engine> engine_of_server(const std::string& address, const std::string& task,
                                          const session_options& options);
 
-}  // namespace deft
+}  // namespace deft::ext

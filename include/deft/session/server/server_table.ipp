@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 struct server_table {
@@ -43,4 +43,4 @@ std::shared_ptr<engine> engine_of_server(const std::string& address, const std::
   return at->second->make_engine(options);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

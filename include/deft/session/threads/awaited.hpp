@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 struct no_value {};
 
@@ -36,4 +36,4 @@ class awaited {
   std::atomic<bool> over_{false};
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/threads/background_work.hpp: runs tasks that may take long on a cache of threads.
 #pragma once
+#include <deft/core/config.hpp>
 #include <functional>
 #include <memory>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// Work on other threads for one owner, who can wait until all of it has ended. Thread-safe.
 class background_work {
@@ -39,4 +40,4 @@ class background_work {
   std::shared_ptr<count> count_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Work begins in the order in which it came. Only one thread at a time is on its way from sleep:
@@ -154,4 +154,4 @@ void background_work::wait() const {
   count_->changed.wait(lock, [&] { return count_->under_way <= own; });
 }
 
-}  // namespace deft
+}  // namespace deft::ext

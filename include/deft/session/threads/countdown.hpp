@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-namespace deft {
+namespace deft::ext {
 
 /// Takes null, or why something failed. Must not throw.
 using failure_callback = std::function<void(std::shared_ptr<const error>)>;
@@ -39,4 +39,4 @@ class countdown {
   std::shared_ptr<const error> failure_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

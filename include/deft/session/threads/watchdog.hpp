@@ -5,7 +5,7 @@
 #include <deft/transport/message.hpp>
 #include <stop_token>
 
-namespace deft {
+namespace deft::ext {
 
 /// While it lives, requests a stop once `cancel` or `closed` is requested or the deadline has
 /// passed. A deadline costs no thread switch: one thread of the process checks all of them every
@@ -33,4 +33,4 @@ class watched {
   const std::stop_callback<forward> on_cancel_, on_close_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

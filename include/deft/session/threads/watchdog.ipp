@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 class watchdog {
  public:
@@ -77,4 +77,4 @@ watched::~watched() {
   if (until_ != no_deadline) watchdog::here().remove(this);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

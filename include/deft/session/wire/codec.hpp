@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/session/wire/messages.hpp>
 
-namespace deft::wire {
+namespace deft::ext::wire {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ M unpack(message&& m) {
   return unpack<M>(m);
 }
 
-}  // namespace deft::wire
+}  // namespace deft::ext::wire

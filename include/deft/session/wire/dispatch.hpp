@@ -9,7 +9,7 @@
 #include <deft/transport/connection.hpp>
 #include <memory>
 
-namespace deft::wire {
+namespace deft::ext::wire {
 
 /// The sender of a message, which may wait for an answer.
 class caller {
@@ -134,4 +134,4 @@ class dispatch_table {
   }
 };
 
-}  // namespace deft::wire
+}  // namespace deft::ext::wire

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// The incarnations of tasks, as a master knows them.
 using incarnation_list = std::vector<std::pair<std::string, std::uint64_t>>;
@@ -362,4 +362,4 @@ struct done {
 };
 
 }  // namespace wire
-}  // namespace deft
+}  // namespace deft::ext

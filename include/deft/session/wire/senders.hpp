@@ -4,7 +4,7 @@
 #include <deft/session/wire/messages.hpp>
 #include <string_view>
 
-namespace deft::wire {
+namespace deft::ext::wire {
 
 /// Who may send a message. A session that the task does not know belongs to nobody: its messages
 /// have no effect, or an answer that says so.
@@ -56,4 +56,4 @@ consteval const message_rule& rule_of(kind k) {
   throw "this kind of message has no rule";
 }
 
-}  // namespace deft::wire
+}  // namespace deft::ext::wire

@@ -9,17 +9,19 @@
 namespace deft {
 
 template <class Archive>
+void serialize(Archive& ar, trace_event& e, unsigned) {
+  ar& ext::named("node", e.node) & ext::named("op", e.op) & ext::named("place", e.place) &
+      ext::named("device", e.device) & ext::named("lane", e.lane) & ext::named("begin", e.begin) &
+      ext::named("end", e.end);
+}
+
+namespace ext {
+
+template <class Archive>
 void serialize(Archive& ar, std::chrono::nanoseconds& d, unsigned) {
   std::int64_t count = d.count();
   ar& named("nanoseconds", count);
   if constexpr (Archive::is_loading::value) d = std::chrono::nanoseconds(count);
-}
-
-template <class Archive>
-void serialize(Archive& ar, trace_event& e, unsigned) {
-  ar& named("node", e.node) & named("op", e.op) & named("place", e.place) &
-      named("device", e.device) & named("lane", e.lane) & named("begin", e.begin) &
-      named("end", e.end);
 }
 
 namespace plan {
@@ -51,32 +53,36 @@ struct kernel_entry_on_wire {
   std::string op;
   std::uint32_t types = 0;
 };
+
 template <class Archive>
 void serialize(Archive& ar, kernel_entry_on_wire& k, unsigned) {
   ar& named("op", k.op) & named("types", k.types);
 }
 
+}  // namespace ext
+
 template <class Archive>
 void serialize(Archive& ar, device_info& d, unsigned) {
   std::string name;
-  std::vector<kernel_entry_on_wire> kernels;
+  std::vector<ext::kernel_entry_on_wire> kernels;
   if constexpr (Archive::is_saving::value) {
     name = to_string(*d.name);
     if (d.kernels)
       for (const auto& [op, types] : d.kernels->entries()) kernels.push_back({op, types.bits});
   }
-  ar& named("name", name) & named("description", d.description) & named("memory", d.memory) &
-      named("bus_id", d.bus_id) & named("kernels", kernels);
+  ar& ext::named("name", name) & ext::named("description", d.description) &
+      ext::named("memory", d.memory) & ext::named("bus_id", d.bus_id) &
+      ext::named("kernels", kernels);
   if constexpr (Archive::is_loading::value) {
     d.name = detail::device_of_wire(name);
-    if (!d.name) fail(errc::data_loss, "a device does not have a name");
-    kernel_set known;
+    if (!d.name) ext::fail(errc::data_loss, "a device does not have a name");
+    ext::kernel_set known;
     for (const auto& k : kernels) {
-      dtype_set types;
+      ext::dtype_set types;
       types.bits = k.types;
       known.add(k.op, types);
     }
-    d.kernels = std::make_shared<const kernel_set>(std::move(known));
+    d.kernels = std::make_shared<const ext::kernel_set>(std::move(known));
   }
 }
 
@@ -84,11 +90,11 @@ void serialize(Archive& ar, device_info& d, unsigned) {
 template <class Archive>
 void serialize(Archive& ar, session_options& o, unsigned) {
   std::uint64_t stream = o.stream.value_or(0);
-  ar& named("log_device_placement", o.log_device_placement) &
-      named("allow_soft_placement", o.allow_soft_placement) & named("fold", o.fold) &
-      named("fuse", o.fuse) & named("timeout", o.timeout) &
-      named("connect_timeout", o.connect_timeout) & named("stream", stream) &
-      named("first_step", o.first_step);
+  ar& ext::named("log_device_placement", o.log_device_placement) &
+      ext::named("allow_soft_placement", o.allow_soft_placement) & ext::named("fold", o.fold) &
+      ext::named("fuse", o.fuse) & ext::named("timeout", o.timeout) &
+      ext::named("connect_timeout", o.connect_timeout) & ext::named("stream", stream) &
+      ext::named("first_step", o.first_step);
   if constexpr (Archive::is_loading::value) o.stream = stream;
 }
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// The array of a feed for a message; small borrowed ones are copied. Sets `borrows` if the
 /// elements are the caller's: then no message may be queued any more when the run returns.
@@ -59,4 +59,4 @@ void check_answer(const any_array& v, const tensor_type& declared, const Who& wh
     fail(errc::internal, who, " answered with ", v.type(), v.shape(), " instead of ", declared);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

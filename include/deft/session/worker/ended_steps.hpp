@@ -2,9 +2,10 @@
 // deft/session/worker/ended_steps.hpp: the steps of a session that have ended on a task.
 #pragma once
 #include <cstdint>
+#include <deft/core/config.hpp>
 #include <set>
 
-namespace deft {
+namespace deft::ext {
 
 /// Messages for steps that have ended are dropped. Step numbers rise, and the master says below
 /// which number all steps have ended.
@@ -32,4 +33,4 @@ class ended_steps {
   std::set<std::uint64_t> some_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// A part that a master has registered, with the tasks it exchanges values with and how long its
 /// segments take. A segment is the work of a step without a wait: segment 0 starts the step,
@@ -60,4 +60,4 @@ class registered_part : public frame_pool {
   std::vector<segment_time> times_;                              ///< by segment
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <deft/session/worker/registered_part.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 registered_part::registered_part(plan::part part, const task_resources& task,
                                  const incarnation_list& peers, const std::string& master)
@@ -53,4 +53,4 @@ void registered_part::took(std::size_t segment, std::size_t bytes, std::chrono::
     s.quick_bytes.store(bytes, std::memory_order_relaxed);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 class connection;
 class worker;
@@ -135,4 +135,4 @@ class running_step final : public rendezvous,
   step_callback done_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

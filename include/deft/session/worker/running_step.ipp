@@ -8,7 +8,7 @@
 #include <deft/session/worker/worker.hpp>
 #include <deft/transport/event_loop.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step,
                            std::shared_ptr<step_journal> journal,
@@ -310,4 +310,4 @@ void running_step::finish(std::shared_ptr<const error> failure) {
   done(std::move(o));
 }
 
-}  // namespace deft
+}  // namespace deft::ext

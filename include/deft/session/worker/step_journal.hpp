@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// How the last steps of a session ended. Kept after the connection of the master is lost, which
 /// may ask for it on another one. Thread-safe.
@@ -40,4 +40,4 @@ class step_journal {
   std::vector<open_step> under_way_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -5,7 +5,7 @@
 #include <deft/session/worker/step_journal.hpp>
 #include <new>
 
-namespace deft {
+namespace deft::ext {
 
 bool step_journal::begin(std::uint64_t step) {
   std::lock_guard lock(guard_);
@@ -63,4 +63,4 @@ void step_journal::note(std::uint64_t step, step_fate f) {
   last_.pop_front();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

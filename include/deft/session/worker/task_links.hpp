@@ -12,7 +12,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused". `why` is what the last
 /// attempt to connect failed with.
@@ -102,7 +102,7 @@ class task_links {
   };
   struct entry {
     std::mutex guard;
-    std::shared_ptr<deft::channel> channel;
+    std::shared_ptr<deft::ext::channel> channel;
     std::string why_lost;   ///< why the last channel was lost
     bool ended = false;     ///< see note_end
     bool dialling = false;  ///< for the callers in `waiting`
@@ -134,4 +134,4 @@ class task_links {
   std::map<placement, std::shared_ptr<entry>> entries_;
 };
 
-}  // namespace deft
+}  // namespace deft::ext

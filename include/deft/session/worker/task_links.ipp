@@ -8,7 +8,7 @@
 #include <deft/session/threads/awaited.hpp>
 #include <deft/session/worker/task_links.hpp>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 /// Whether the task may still come up after this error.
@@ -341,4 +341,4 @@ void task_links::stop(const error& why) {
   channels_.notify();
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace deft {
+namespace deft::ext {
 
 /// Makes devices of another kind for a task, whose name comes without device type and index.
 using device_maker = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name& task);
@@ -42,4 +42,4 @@ class task_runtime {
 /// "/job:localhost/replica:0/task:0": the task of a session without a cluster.
 device_name local_task_name();
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -7,7 +7,7 @@
 #include <deft/transport/handshake.hpp>
 #include <mutex>
 
-namespace deft {
+namespace deft::ext {
 namespace {
 
 struct device_makers {
@@ -52,4 +52,4 @@ device_name local_task_name() {
   return name;
 }
 
-}  // namespace deft
+}  // namespace deft::ext

@@ -15,7 +15,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace deft {
+namespace deft::ext {
 
 /// Events that the worker of a process reports to the master of a session.
 class session_events {
@@ -160,4 +160,4 @@ class worker : public std::enable_shared_from_this<worker> {
   std::deque<std::uint64_t> dropped_;  ///< sessions; values that still arrive for them are dropped
 };
 
-}  // namespace deft
+}  // namespace deft::ext

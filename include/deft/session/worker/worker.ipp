@@ -15,7 +15,7 @@
 #include <deft/session/worker/task_runtime.ipp>
 #include <deft/session/worker/worker.hpp>
 
-namespace deft {
+namespace deft::ext {
 
 struct worker::session_entry {
   struct part_entry {
@@ -452,4 +452,4 @@ void worker::stop() {
   links_.stop(*why);
 }
 
-}  // namespace deft
+}  // namespace deft::ext

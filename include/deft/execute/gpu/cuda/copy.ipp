@@ -5,10 +5,10 @@
 #include <deft/execute/gpu/cuda/tables.hpp>
 #include <deft/execute/gpu/groups.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 void copy_unless_failed(stream& s, void* to, const void* from, std::size_t bytes) {
   queue_copy(s, to, from, bytes);
 }
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace deft::gpu::cuda::cublaslt {
+namespace deft::ext::gpu::cuda::cublaslt {
 
 enum status : int { success = 0, not_supported = 15 };
 enum operation : int { as_it_is = 0, transposed = 1 };
@@ -77,4 +77,4 @@ struct functions {
   }
 };
 
-}  // namespace deft::gpu::cuda::cublaslt
+}  // namespace deft::ext::gpu::cuda::cublaslt

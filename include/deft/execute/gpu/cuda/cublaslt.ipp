@@ -10,7 +10,7 @@
 #include <deft/execute/matrix_product.hpp>
 #include <map>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Those of one GPU. Thread-safe.
@@ -145,4 +145,4 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

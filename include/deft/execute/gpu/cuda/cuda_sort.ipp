@@ -8,7 +8,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <deft/execute/gpu/cuda/stream.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
                          const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
@@ -26,4 +26,4 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
   sort(room);
 }
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

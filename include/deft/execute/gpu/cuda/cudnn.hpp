@@ -5,7 +5,7 @@
 #pragma once
 #include <cstddef>
 
-namespace deft::gpu::cuda::cudnn {
+namespace deft::ext::gpu::cuda::cudnn {
 
 enum status : int { success = 0 };
 enum data_type : int { real_32 = 0, real_64 = 1 };
@@ -91,4 +91,4 @@ struct functions {
   }
 };
 
-}  // namespace deft::gpu::cuda::cudnn
+}  // namespace deft::ext::gpu::cuda::cudnn

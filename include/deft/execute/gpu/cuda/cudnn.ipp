@@ -7,7 +7,7 @@
 #include <deft/execute/gpu/image_convolution.hpp>
 #include <map>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Those of one GPU. Thread-safe. Of algorithms it takes those that give the same bits every time.
@@ -219,4 +219,4 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -18,7 +18,7 @@
 #include <deft/execute/gpu/fault.ipp>
 #include <deft/execute/gpu/registered.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 namespace {
 
@@ -376,4 +376,4 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   return all;
 }
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/gpu/cuda/queues.ipp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// A stream whose work is kept rather than done, as long as this lives. One at a time for each GPU.
@@ -64,4 +64,4 @@ class graph final : public launch_graph {
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

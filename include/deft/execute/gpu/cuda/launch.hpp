@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 namespace {
 /// The architectures that nvcc compiles this file for.
@@ -274,5 +274,5 @@ void stream::fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
   start(reinterpret_cast<const void*>(&fold<F>), blocks, block_threads, arguments, compiled_for);
 }
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda
 #endif

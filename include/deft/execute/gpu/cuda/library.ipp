@@ -7,7 +7,7 @@
 #include <deft/execute/gpu/cuda/memory.ipp>
 #include <deft/execute/gpu/toolkit_library.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Whether what is queued there becomes part of a graph. Nothing may be allocated then.
@@ -70,4 +70,4 @@ class gpu_library {
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -5,7 +5,7 @@
 #include <deft/execute/gpu/cuda/queues.ipp>
 #include <deft/execute/gpu/devices.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// The runtime's pool keeps what is freed, and gives it out again to what is queued later. Blocks
@@ -83,4 +83,4 @@ class device_memory final : public memory, public std::enable_shared_from_this<d
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -6,7 +6,7 @@
 #include <deft/execute/gpu/cuda/stream.hpp>
 #include <deft/execute/gpu/devices.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bool, double) {
   return {};
@@ -17,4 +17,4 @@ void stream::start(const void*, std::int64_t, unsigned, void**, std::span<const 
   fail(errc::internal, "a CUDA kernel was started, but the library was built without CUDA");
 }
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Mappings of host_memory() that copies have used. To pin one takes longer than to copy it once,
@@ -67,4 +67,4 @@ class pinned_mappings {
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -12,7 +12,7 @@
 #include <deft/execute/gpu/nvrtc.hpp>
 #include <deft/execute/gpu/registered.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Functions of cuda.h, declared anew: handles are pointers, a CUresult has cudaError_t's numbers.
@@ -294,4 +294,4 @@ std::vector<kernel_table> all_kernels() {
 }
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

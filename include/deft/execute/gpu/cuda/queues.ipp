@@ -16,7 +16,7 @@
 #include <thread>
 #include <unordered_map>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 /// Pinned memory of the host, for copies of what is not: recycled by size, which is a power of two.
@@ -395,4 +395,4 @@ void event::when_done(std::function<void()> f) {
 }
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 namespace {
 
 std::string text_of(cudaError_t e) {
@@ -150,4 +150,4 @@ class launch_log {
 };
 
 }  // namespace
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -9,13 +9,13 @@
 
 struct CUstream_st;  // a cudaStream_t points to one
 
-namespace deft {
+namespace deft::ext {
 struct matrix_product;
 namespace gpu {
 struct image_convolution;
 }
-}  // namespace deft
-namespace deft::gpu::cuda {
+}  // namespace deft::ext
+namespace deft::ext::gpu::cuda {
 
 /// A library that multiplies matrices.
 class product_library {
@@ -110,4 +110,4 @@ class stream {
   libraries by_;
 };
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/kernel.hpp>
 
-namespace deft::gpu::cuda {
+namespace deft::ext::gpu::cuda {
 
 class stream;
 
@@ -17,4 +17,4 @@ bool has_formula(const program& p);
 /// Queues a copy that is left out where the stream's run has failed.
 void copy_unless_failed(stream& s, void* to, const void* from, std::size_t bytes);
 
-}  // namespace deft::gpu::cuda
+}  // namespace deft::ext::gpu::cuda

@@ -28,7 +28,7 @@
 #include <deft/execute/gpu/simulated/queue.ipp>
 #include <deft/execute/gpu/simulated/stream.hpp>
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 
 namespace {
 namespace thrust = THRUST_NS_QUALIFIER;
@@ -238,4 +238,4 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   return all;
 }
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

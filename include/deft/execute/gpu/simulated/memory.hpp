@@ -7,7 +7,7 @@
 #include <deque>
 #include <mutex>
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 
 class queue;
 
@@ -55,4 +55,4 @@ class queueing {
 /// Throws internal if a kernel does.
 void not_while_queueing(const char* what);
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

@@ -11,7 +11,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 namespace {
 
 constexpr std::uintptr_t foreign = std::uintptr_t{1} << 62;
@@ -109,4 +109,4 @@ tagged_memory::~tagged_memory() {
   for (block* b : free_) give_back(b);
 }
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

@@ -4,7 +4,7 @@
 #include <deft/core/error.hpp>
 #include <deft/execute/gpu/devices.hpp>
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, int count, double) {
   fail(errc::unimplemented, count,
@@ -14,4 +14,4 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, in
        "folder include/cccl");
 }
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 
 /// What tests may do to the queues of all simulated GPUs of the process, and count.
 struct simulation {
@@ -68,4 +68,4 @@ class queue {
   std::thread thread_;
 };
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

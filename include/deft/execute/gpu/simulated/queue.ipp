@@ -7,7 +7,7 @@
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <random>
 
-namespace deft::gpu::simulated {
+namespace deft::ext::gpu::simulated {
 
 void simulation::hold() {
   std::lock_guard lock(guard_);
@@ -97,4 +97,4 @@ void queue::run() {
   }
 }
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

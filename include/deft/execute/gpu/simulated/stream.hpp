@@ -8,13 +8,13 @@
 #include <functional>
 #include <memory>
 
-namespace deft {
+namespace deft::ext {
 struct matrix_product;
 namespace gpu {
 struct image_convolution;
 }
-}  // namespace deft
-namespace deft::gpu::simulated {
+}  // namespace deft::ext
+namespace deft::ext::gpu::simulated {
 
 /// Work over a part of some numbers.
 using range_work = std::function<void(std::int64_t begin, std::int64_t end)>;
@@ -122,4 +122,4 @@ class stream {
   std::vector<captured_call>* captured_;
 };
 
-}  // namespace deft::gpu::simulated
+}  // namespace deft::ext::gpu::simulated

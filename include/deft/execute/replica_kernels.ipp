@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/replica_kernels.ipp: the kernels that take part in rounds of replicas.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <deft/execute/kernel.hpp>
+#include <deft/execute/replica_rounds.ipp>
+#include <deft/op/replicas.hpp>
+
+namespace deft::ext {
+namespace {
+
+std::string_view text_of(const any_array& a) {
+  const auto bytes = a.span<std::uint8_t>();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class Op>
+class round_kernel : public value_kernel {
+ public:
+  explicit round_kernel(const value_request& r) : op_(decode<Op>(r.node.attributes)) {
+    const auto barrier = r.resources.get<replica_barrier>(
+        {"replica_barrier", op_.container, op_.barrier},
+        [&] { return std::make_shared<replica_barrier>(op_.needed, op_.total); });
+    member_ = barrier->join(r.session, r.master, op_.needed, op_.total);
+  }
+
+ protected:
+  replica_barrier& barrier() const { return member_->barrier(); }
+
+  const Op op_;
+  std::shared_ptr<replica_barrier::membership> member_;
+};
+
+struct current_kernel final : round_kernel<op::current_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    c.output(0, any_array::scalar(barrier().current()));
+    return true;
+  }
+};
+
+struct arrive_kernel final : round_kernel<op::arrive_at_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const any_array begun = c.input(0);
+    const auto counts =
+        barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(), c.make_waker());
+    if (counts) c.output(0, any_array::scalar(*counts));
+    return counts.has_value();
+  }
+};
+
+struct await_kernel final : round_kernel<op::await_replicas> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const auto sessions = barrier().await(*member_, c.make_waker());
+    if (sessions.empty()) return false;
+    any_array ids(dtype::int64, dims{op_.needed});
+    std::fill_n(ids.mutable_data<std::int64_t>(), op_.needed, -1);
+    std::ranges::transform(sessions, ids.mutable_data<std::int64_t>(),
+                           [](std::uint64_t s) { return static_cast<std::int64_t>(s); });
+    c.output(0, std::move(ids));
+    c.output(1, any_array::scalar(1 / static_cast<double>(sessions.size())));
+    return true;
+  }
+};
+
+struct end_kernel final : round_kernel<op::end_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call&) const override {
+    barrier().end(*member_);
+    return true;
+  }
+};
+
+struct fail_kernel final : round_kernel<op::fail_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const any_array why = c.input(0);
+    const std::string_view text = text_of(why);
+    const auto end = std::min(text.find('\n'), text.size());
+    const bool in_part = text.substr(0, end).ends_with(op::fail_round::in_part);
+    int code = 0;
+    std::from_chars(text.data(), text.data() + end, code);
+    if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
+      deft::ext::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
+    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))),
+                   in_part);
+    return true;
+  }
+};
+
+struct join_kernel final : round_kernel<op::join_rounds> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const any_array lines = c.input(0);
+    std::vector<std::string> left;
+    for (std::string_view text = text_of(lines); !text.empty();) {
+      const auto end = std::min(text.find('\n'), text.size());
+      left.emplace_back(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    barrier().take_part(*member_, left);
+    return true;
+  }
+};
+
+struct leave_kernel final : round_kernel<op::leave_rounds> {
+  using round_kernel::round_kernel;
+  bool run(value_call&) const override {
+    barrier().leave(*member_);
+    return true;
+  }
+};
+
+struct describe_kernel final : round_kernel<op::describe_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const auto state = barrier().describe_state();
+    any_array numbers(dtype::int64, dims{2});
+    numbers.mutable_data<std::int64_t>()[0] = state.needed;
+    numbers.mutable_data<std::int64_t>()[1] = state.awaited;
+    c.output(0, std::move(numbers));
+    std::string lines;
+    for (const auto& task : state.left) lines += str(task, "\n");
+    any_array text(dtype::uint8, dims{static_cast<std::int64_t>(lines.size())});
+    std::ranges::copy(lines, text.mutable_data<std::uint8_t>());
+    c.output(1, std::move(text));
+    return true;
+  }
+};
+
+class accumulate_kernel final : public value_kernel {
+ public:
+  explicit accumulate_kernel(const value_request& r)
+      : gradients_(accumulator(r, decode<op::accumulate_gradient>(r.node.attributes))),
+        place_(gradients_->join(r.session)) {}
+  bool run(value_call& c) const override {
+    std::vector<any_array> gradient;
+    for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
+    gradients_->put(place_, c.step().step, std::move(gradient));
+    return true;
+  }
+
+  template <class Op>
+  static std::shared_ptr<gradient_accumulator> accumulator(const value_request& r, const Op& o) {
+    return r.resources.get<gradient_accumulator>(
+        {"gradient_accumulator", o.container, o.accumulator},
+        [] { return std::make_shared<gradient_accumulator>(); });
+  }
+
+ private:
+  const std::shared_ptr<gradient_accumulator> gradients_;
+  const gradient_accumulator::place place_;
+};
+
+class take_kernel final : public value_kernel {
+ public:
+  explicit take_kernel(const value_request& r)
+      : op_(decode<op::take_gradients>(r.node.attributes)),
+        gradients_(accumulate_kernel::accumulator(r, op_)) {
+    if (!op_.rows) return;
+    dims none = op_.shape;
+    none[0] = 0;
+    no_rows_ = {any_array(op_.type, none), any_array(op_.index_type, dims{0})};
+  }
+  bool run(value_call& c) const override {
+    const any_array sessions = c.input(0);
+    const std::size_t each = op_.rows ? 2 : 1;
+    auto all = gradients_->take(sessions.span<std::int64_t>());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // A missing one has the shape of another.
+      std::vector<any_array>& gradient = all[i];
+      if (gradient.empty()) gradient = missing(all);
+      if (gradient.size() != each) mismatch();
+      for (std::size_t k = 0; k < each; ++k) c.output(i * each + k, gradient[k]);
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void mismatch() const {
+    fail(errc::invalid_argument, "[sync_replicas] replicas disagree whether the gradient of \"",
+         op_.accumulator, "\" is made of rows");
+  }
+  std::vector<any_array> missing(const std::vector<std::vector<any_array>>& all) const {
+    if (op_.rows) return no_rows_;
+    const auto there = std::ranges::find_if(all, [](const auto& g) { return !g.empty(); });
+    if (there == all.end()) mismatch();
+    any_array zeros(op_.type, there->at(0).shape());
+    std::memset(zeros.mutable_raw(), 0, zeros.bytes());
+    return {zeros};
+  }
+
+  const op::take_gradients op_;
+  const std::shared_ptr<gradient_accumulator> gradients_;
+  std::vector<any_array> no_rows_;
+};
+
+}  // namespace
+}  // namespace deft::ext
