@@ -1,4 +1,4 @@
-// build error: \[extents\] expects integer scalars, as size_of\(x, axis<0>\) is
+// build error: a shape or an index that a run computes is made of integer scalars, as size_of
 // got: takes<extents,tensor<float>>
 #include <deft/expr.hpp>
 using namespace deft;
