@@ -280,7 +280,8 @@ class replica_updates::state {
         }
         return true;
       case step_fate::unchanged:
-        return report(r, errc::aborted, e.message());
+        // That this replica is ending is nothing that the others have asked for.
+        return report(r, e.code() == errc::cancelled ? errc::aborted : e.code(), e.message());
       default:
         return report(r, e.code(), e.message(), op::fail_round::in_part);
     }
