@@ -92,8 +92,8 @@ struct resume_rounds : replica_round {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };
-/// Begins the next round without the gradients of this one, whose variables are being restored. Not
-/// a replica.
+/// Begins the next round without the gradients of this one, whose variables are being restored.
+/// Replicas whose sessions began before get aborted from then on. Not a replica.
 struct restart_rounds : replica_round {
   static constexpr std::string_view name = "restart_rounds";
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;

@@ -35,7 +35,7 @@ struct server_options {
   /// How many bytes and messages a peer may send for steps that have not begun, for each
   /// connection; the peer keeps the rest until they begin.
   ext::credit_window window = {};
-  /// How long a parameter server waits for a worker that was lost, before join throws.
+  /// How long join waits for a worker that was lost, before it throws.
   std::chrono::nanoseconds away = std::chrono::minutes(2);
 };
 
@@ -74,7 +74,8 @@ class server {
   /// Waits until the server is stopped or interrupted, or the job is done. On a parameter server
   /// that is when every worker of the cluster has said that it is done; throws unavailable, naming
   /// those that were lost and have not come back for `server_options::away`. On a worker, which
-  /// serves meanwhile, it is when every other worker is done or serves, and one is done.
+  /// serves meanwhile, it is when every other worker is done or serves, and one is done; it throws
+  /// likewise.
   void join();
   /// Ends what this process does on the task, as Ctrl-C does: closes its sessions, wakes join, and
   /// cancels waits for signals. Later sessions of this process throw cancelled. Connections stay
