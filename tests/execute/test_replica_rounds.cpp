@@ -63,6 +63,38 @@ TEST_CASE("a round is granted to one member once it has enough gradients, ordere
   CHECK(r.await(r.a).empty());
 }
 
+TEST_CASE("a session that was cut off while it took part has to be made anew") {
+  pair_of_replicas r(1);
+  r.a.reset();
+  r.b.reset();
+  // Its next step comes over another connection, and nothing of it applies gradients.
+  r.a = r.barrier->join(7, task_a, 1, 2);
+  const char* cut_off = "[sync_replicas] this session was cut off from the rounds: make a new one";
+  CHECK(error_of([&] { r.arrive(r.a, 1); }).find(cut_off) != std::string::npos);
+  CHECK_THROWS_AS(r.await(r.a), const error&);
+  SUBCASE("a new session trains on") {
+    r.b = r.barrier->join(6, task_b, 1, 2);
+    r.barrier->take_part(*r.b);
+    CHECK(r.arrive(r.b, 1) == std::nullopt);
+    CHECK(r.await(r.b) == std::vector<std::uint64_t>{6});
+  }
+  SUBCASE("so does one whose updates begin again") {
+    r.barrier->take_part(*r.a);
+    CHECK(r.arrive(r.a, 2) == std::nullopt);
+    CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+  }
+}
+
+TEST_CASE("a session from before a restart of the rounds stays out when it was cut off, too") {
+  pair_of_replicas r(1);
+  r.barrier->restart();
+  r.a.reset();
+  r.a = r.barrier->join(7, task_a, 1, 2);
+  r.b = r.barrier->join(6, task_b, 1, 2);
+  r.barrier->take_part(*r.b);
+  CHECK_THROWS_AS(r.arrive(r.a, 1), const error&);
+}
+
 TEST_CASE("those who wait are woken when a round is full, and when it ends") {
   pair_of_replicas r(1);
   const auto leader = std::make_shared<bell>(), step = std::make_shared<bell>();

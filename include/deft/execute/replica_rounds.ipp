@@ -36,7 +36,10 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
   member& m = members_[session];
   if ((token = m.token.lock())) return token;
   token = std::make_shared<membership>(shared_from_this(), session);
-  m = {.task = std::string(task), .token = token, .round = round_};
+  m = {.task = std::string(task),
+       .token = token,
+       .cut_off = std::ranges::count(cut_off_, session) > 0,
+       .round = round_};
   remember(m);
   return token;
 }
@@ -50,6 +53,8 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
+  me.cut_off = false;
+  std::erase(cut_off_, m.session());
   expect_member(me);
   me.leads = true;
   if (std::exchange(me.left, false)) {
@@ -133,7 +138,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
-  if (const member& me = members_.at(m.session()); me.left || me.revoked)
+  if (const member& me = members_.at(m.session()); me.left || exclusion_of(me))
     deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
@@ -209,6 +214,11 @@ void replica_barrier::lost(const membership& m) {
     std::lock_guard lock(guard_);
     const auto at = members_.find(m.session());
     if (at == members_.end() || !at->second.token.expired()) return;
+    constexpr std::size_t most = 1024;
+    if (at->second.revoked || (at->second.leads && !at->second.left)) {
+      cut_off_.push_back(m.session());
+      if (cut_off_.size() > most) cut_off_.pop_front();
+    }
     if (!at->second.left) said = forget(at->second.task);
     if (leader_ == m.session()) {
       tear(str(at->second.task, " was lost while it applied gradients"));
@@ -259,11 +269,13 @@ void replica_barrier::expect_whole() const {
                     "[sync_replicas] an update may have been applied in part: ", torn_by_,
                     "; the variables have to be restored");
 }
+const char* replica_barrier::exclusion_of(const member& m) {
+  if (m.revoked) return "the variables were restored after this session began";
+  return m.cut_off ? "this session was cut off from the rounds" : nullptr;
+}
 void replica_barrier::expect_member(const member& m) {
-  if (m.revoked)
-    deft::ext::fail(errc::aborted,
-                    "[sync_replicas] the variables were restored after this session began: make a "
-                    "new one");
+  if (const char* why = exclusion_of(m))
+    deft::ext::fail(errc::aborted, "[sync_replicas] ", why, ": make a new one");
 }
 std::int64_t replica_barrier::generation() const {
   std::lock_guard lock(guard_);

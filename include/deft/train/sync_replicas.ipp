@@ -237,6 +237,8 @@ class replica_updates::state {
   };
   /// For what ends a round, which others wait for, also when this replica is ending.
   static constexpr auto patience = std::chrono::seconds(5);
+  /// For a grant: the others may take their time.
+  static constexpr auto endless = std::chrono::hours(24 * 365);
 
   static ndarray<std::uint8_t, dyn> as_text(const std::string& text) {
     ndarray<std::uint8_t, dyn> bytes(static_cast<std::int64_t>(text.size()));
@@ -248,7 +250,8 @@ class replica_updates::state {
       bool granted = false;
       std::uint64_t step = 0;  // of the update; 0 if it has not begun
       try {
-        const auto [sessions, scale] = r.grant({.cancel = stopping_.get_token()});
+        const auto [sessions, scale] =
+            r.grant({.timeout = endless, .cancel = stopping_.get_token()});
         granted = true;
         run_options options{.cancel = stopping_.get_token()};
         options.step = &step;
@@ -258,13 +261,13 @@ class replica_updates::state {
           goes_on = give_back(r, e, step) && e.code() != errc::cancelled && pause();
         else if (e.code() == errc::cancelled)  // it has left, or the session was closed
           goes_on = false;
-        else if (e.code() != errc::deadline_exceeded)  // where the others take their time
+        else
           goes_on = report(r, e.code(), e.message()) && pause();
       }
     }
   }
-  /// Ends the round that was granted and whose update failed with `e`. Returns false if that is not
-  /// possible: the barrier's task is lost, which the worker's own steps report.
+  /// Ends the round that was granted and whose update failed with `e`. Returns false if the updates
+  /// end.
   bool give_back(const round& r, const error& e, std::uint64_t step) const {
     // What fails by itself does so again, and no checkpoint helps.
     constexpr errc passing[] = {errc::unavailable, errc::aborted, errc::deadline_exceeded,
@@ -273,12 +276,7 @@ class replica_updates::state {
       return report(r, e.code(), e.message());
     switch (fate_of(step)) {
       case step_fate::applied:
-        try {
-          r.end({.timeout = patience});
-        } catch (const error& ended) {
-          return ended.code() == errc::failed_precondition;  // by the update itself
-        }
-        return true;
+        return until_told([&] { r.end({.timeout = patience}); });
       case step_fate::unchanged:
         // That this replica is ending is nothing that the others have asked for.
         return report(r, e.code() == errc::cancelled ? errc::aborted : e.code(), e.message());
@@ -294,15 +292,26 @@ class replica_updates::state {
       return step_fate::unknown;
     }
   }
-  /// Fails the steps that wait for the update. Returns false if that is not possible.
-  static bool report(const round& r, errc code, const std::string& why,
-                     std::string_view in_part = "") {
-    try {
-      r.fail({.timeout = patience}, as_text(ext::str(static_cast<int>(code), in_part, "\n", why)));
-      return true;
-    } catch (const error&) {
-      return false;
-    }
+  /// Fails the steps that wait for the update. Returns false if the updates end.
+  bool report(const round& r, errc code, const std::string& why,
+              std::string_view in_part = "") const {
+    const auto text = as_text(ext::str(static_cast<int>(code), in_part, "\n", why));
+    return until_told([&] { r.fail({.timeout = patience}, text); });
+  }
+  /// Tells the barrier how a round ended, for which others wait: again and again where its task
+  /// does not answer, as it may do so later and know nothing of it. Returns false if the updates
+  /// end.
+  template <class Tell>
+  bool until_told(const Tell& tell) const {
+    do try {
+        tell();
+        return true;
+      } catch (const error& e) {
+        if (e.code() == errc::failed_precondition) return true;  // it was told before
+        if (e.code() == errc::cancelled) return false;           // the session was closed
+      }
+    while (pause());
+    return false;
   }
   /// After an error, which may come again at once. Returns false if the updates end.
   bool pause() const {
