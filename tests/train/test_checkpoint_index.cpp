@@ -354,8 +354,11 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
         }).find("\"x\" is float(1), and of F8_E4M3 in the checkpoint") != std::string::npos);
 }
 
-TEST_CASE("two jobs may save into one directory, with the step that the checkpoint holds") {
-  const temporary_folder folder;
+namespace {
+
+/// Runs the program of two jobs, 0 and 1, at the same time, each with a graph of its own.
+template <class F>
+void run_two_jobs(F program) {
   std::vector<std::string> errors(2);
   {
     std::vector<std::jthread> jobs;
@@ -364,19 +367,28 @@ TEST_CASE("two jobs may save into one directory, with the step that the checkpoi
         errors[static_cast<std::size_t>(job)] = error_of([&] {
           graph g;
           auto in = as_default(g);
-          variable<float, 3000> w("w", zeros());
-          variable<std::int64_t> step("step", std::int64_t{job});
-          session s;
-          s.run(initialize_all());
-          s.run(w.assign_add(static_cast<float>(job)));
-          for (int i = 0; i < 15; ++i) {
-            saver({.max_to_keep = 100}).save(s, folder / "m", step);
-            s.run(w.assign_add(2.f), step.assign_add(2));
-          }
+          program(job);
         });
       });
   }
   CHECK(errors == std::vector<std::string>(2, ""));
+}
+
+}  // namespace
+
+TEST_CASE("two jobs may save into one directory, with the step that the checkpoint holds") {
+  const temporary_folder folder;
+  run_two_jobs([&](int job) {
+    variable<float, 3000> w("w", zeros());
+    variable<std::int64_t> step("step", std::int64_t{job});
+    session s;
+    s.run(initialize_all());
+    s.run(w.assign_add(static_cast<float>(job)));
+    for (int i = 0; i < 15; ++i) {
+      saver({.max_to_keep = 100}).save(s, folder / "m", step);
+      s.run(w.assign_add(2.f), step.assign_add(2));
+    }
+  });
   const auto paths = checkpoints_in(folder.path());
   CHECK(paths.size() == 30);
   for (const std::string& path : paths) {
@@ -391,25 +403,15 @@ TEST_CASE("two jobs may save into one directory, with the step that the checkpoi
 
 TEST_CASE("two jobs may save into one directory") {
   const temporary_folder folder;
-  std::vector<std::string> errors(2);
-  {
-    std::vector<std::jthread> jobs;
-    for (int job = 0; job < 2; ++job)
-      jobs.emplace_back([&, job] {
-        errors[static_cast<std::size_t>(job)] = error_of([&] {
-          graph g;
-          auto in = as_default(g);
-          variable<float, 3000> w("w", ones());
-          session s;
-          s.run(initialize_all());
-          for (int i = 0; i < 15; ++i) {
-            s.run(w.assign_add(1.f));
-            saver({.max_to_keep = 100}).save(s, folder / "m", 2 * i + job);
-          }
-        });
-      });
-  }
-  CHECK(errors == std::vector<std::string>(2, ""));
+  run_two_jobs([&](int job) {
+    variable<float, 3000> w("w", ones());
+    session s;
+    s.run(initialize_all());
+    for (int i = 0; i < 15; ++i) {
+      s.run(w.assign_add(1.f));
+      saver({.max_to_keep = 100}).save(s, folder / "m", 2 * i + job);
+    }
+  });
   const auto paths = checkpoints_in(folder.path());
   CHECK(paths.size() == 30);
   for (const std::string& path : paths)
