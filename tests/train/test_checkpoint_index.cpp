@@ -418,3 +418,26 @@ TEST_CASE("two jobs may save into one directory") {
     CHECK(error_of([&] { read_safetensors(path + ".1.localhost-0.safetensors"); }) == "");
   CHECK(names_in(folder).size() == 60);
 }
+
+TEST_CASE("of two jobs that save one step at the same time, one's checkpoint stays, whole") {
+  const temporary_folder folder;
+  run_two_jobs([&](int job) {
+    std::vector<any_variable> w;
+    for (int task = 0; task < 2; ++task) {
+      auto scope = on(device(str("/job:ps/task:", task)));
+      w.push_back(any_variable(str("w", task), {3000}, static_cast<float>(job)));
+    }
+    local_cluster c({{"ps", 2}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    for (int i = 0; i < 15; ++i) saver().save(s, folder / "m", 1);
+  });
+  const auto index = detail::read_index(folder / "m-1");
+  std::vector<float> jobs;
+  for (const auto& [name, t] : index.tensors) {
+    const auto saved = read_safetensors(folder / t.file);
+    jobs.push_back(saved.at(name).data<float>()[2999]);
+  }
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs[0] == jobs[1]);
+}
