@@ -43,6 +43,7 @@ struct bell final : waker::target {
   int rung = 0;
   bool over = false;  ///< the run
   bool wake(std::uint64_t) override { return ++rung > 0 && !over; }
+  bool is_over(std::uint64_t) override { return over; }
 };
 
 }  // namespace
@@ -269,6 +270,28 @@ TEST_CASE("a pause that two steps of a session have begun needs two ends") {
   saver->end(left);
   CHECK(leader->rung == 1);
   CHECK(r.await(r.a) == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("steps of a session that pause are woken by the end of a round, not by each other") {
+  pair_of_replicas r(1);
+  const auto first = std::make_shared<bell>(), second = std::make_shared<bell>();
+  const auto saver = r.barrier->pause_of(9);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.await(r.a).size() == 1);
+  CHECK_FALSE(saver->begin(waker(first, 0), 1));
+  CHECK_FALSE(saver->begin(waker(second, 0), 2));
+  CHECK(first->rung == 0);
+  CHECK_FALSE(saver->begin(waker(first, 0), 1));  // a spurious wake-up
+  CHECK(second->rung == 0);
+  r.barrier->end(*r.a);
+  CHECK(first->rung > 0);
+  CHECK(second->rung == 1);
+  CHECK(saver->begin(waker(first, 0), 1));
+  CHECK(saver->begin(waker(second, 0), 2));
+  CHECK(second->rung == 1);
+  saver->end(1);
+  saver->end(2);
+  CHECK(second->rung == 1);
 }
 
 TEST_CASE("an old pause of a session ends no new one, and a pause ends with its session") {

@@ -170,6 +170,22 @@ TEST_CASE_FIXTURE(own_graph, "operators on any_tensors know the line where they 
   CHECK(e.ends_with(str(" at test_any_tensor.cpp:", __LINE__ - 1)));
 }
 
+TEST_CASE("a file is the library's own however its path is spelled") {
+  using deft::detail::is_own_file;
+  for (const char* own : {"deft/op/add.hpp", "include/deft/op/add.hpp", "../deft/expr/call.hpp",
+                          "/usr/include/deft/op/base/shapes.ipp",
+                          "/home/deft/tests/../include/deft/train/layers_dense.hpp"}) {
+    CAPTURE(own);
+    CHECK(is_own_file(own));
+  }
+  for (const char* other :
+       {"model.cpp", "deft/tests/op/test_add.cpp", "/home/deft/model.hpp", "deft/op/add.cpp",
+        "mydeft/op/add.hpp", "/home/deft/tests/training.hpp", "op/add.hpp"}) {
+    CAPTURE(other);
+    CHECK_FALSE(is_own_file(other));
+  }
+}
+
 TEST_CASE("messages tell where an empty tensor was declared, however many lines declare some") {
   const auto place = [](unsigned line) { return source_place{"many.cpp", line, false}; };
   std::vector<output> declared;

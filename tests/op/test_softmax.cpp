@@ -61,6 +61,30 @@ TEST_CASE_FIXTURE(own_graph, "the logarithm of softmax does not overflow") {
   CHECK(s.run(log_softmax(zeros<float>(shape<3, 0>))).extents() == dims{3, 0});
 }
 
+TEST_CASE_FIXTURE(own_graph, "an axis without elements has a logarithm of softmax in each run") {
+  placeholder<float, dyn, dyn> x("x");
+  placeholder<float, 0, dyn> empty("empty");
+  session s;
+  auto check = [&](const auto& in, auto a, dims extents) {
+    CAPTURE(extents);
+    const any_tensor y = log_softmax(in, a), dx = gradients(sum(exp(y)), {in})[0];
+    const std::vector<any_array> got =
+        s.run(std::vector<any_tensor>{y, dx}, in = any_array(dtype::float32, extents));
+    CHECK(got[0].shape() == extents);
+    CHECK(got[1].shape() == extents);
+  };
+  check(empty, axis<0>, {0, 3});
+  for (const dims& extents : {dims{0, 3}, dims{3, 0}, dims{0, 0}, dims{2, 3}}) {
+    check(x, axis<0>, extents);
+    check(x, axis<1>, extents);
+  }
+  const ndarray<float, dyn, dyn> y =
+      s.run(log_softmax(x), x = ndarray<float, dyn, dyn>{{-INFINITY, 0}, {-1e38f, -1e38f}});
+  CHECK(y(0, 0) == -INFINITY);
+  CHECK(y(0, 1) == 0);
+  CHECK(y(1, 0) == doctest::Approx(-std::log(2.)));
+}
+
 TEST_CASE_FIXTURE(own_graph, "the index of the largest and the smallest of all elements") {
   placeholder<float, dyn, 3> x("x");
   static_assert(std::is_same_v<decltype(argmax(x)), tensor<std::int64_t>>);

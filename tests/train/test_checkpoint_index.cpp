@@ -354,8 +354,11 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
         }).find("\"x\" is float(1), and of F8_E4M3 in the checkpoint") != std::string::npos);
 }
 
-TEST_CASE("two jobs may save into one directory, with the step that the checkpoint holds") {
-  const temporary_folder folder;
+namespace {
+
+/// Runs the program of two jobs, 0 and 1, at the same time, each with a graph of its own.
+template <class F>
+void run_two_jobs(F program) {
   std::vector<std::string> errors(2);
   {
     std::vector<std::jthread> jobs;
@@ -364,19 +367,28 @@ TEST_CASE("two jobs may save into one directory, with the step that the checkpoi
         errors[static_cast<std::size_t>(job)] = error_of([&] {
           graph g;
           auto in = as_default(g);
-          variable<float, 3000> w("w", zeros());
-          variable<std::int64_t> step("step", std::int64_t{job});
-          session s;
-          s.run(initialize_all());
-          s.run(w.assign_add(static_cast<float>(job)));
-          for (int i = 0; i < 15; ++i) {
-            saver({.max_to_keep = 100}).save(s, folder / "m", step);
-            s.run(w.assign_add(2.f), step.assign_add(2));
-          }
+          program(job);
         });
       });
   }
   CHECK(errors == std::vector<std::string>(2, ""));
+}
+
+}  // namespace
+
+TEST_CASE("two jobs may save into one directory, with the step that the checkpoint holds") {
+  const temporary_folder folder;
+  run_two_jobs([&](int job) {
+    variable<float, 3000> w("w", zeros());
+    variable<std::int64_t> step("step", std::int64_t{job});
+    session s;
+    s.run(initialize_all());
+    s.run(w.assign_add(static_cast<float>(job)));
+    for (int i = 0; i < 15; ++i) {
+      saver({.max_to_keep = 100}).save(s, folder / "m", step);
+      s.run(w.assign_add(2.f), step.assign_add(2));
+    }
+  });
   const auto paths = checkpoints_in(folder.path());
   CHECK(paths.size() == 30);
   for (const std::string& path : paths) {
@@ -391,28 +403,41 @@ TEST_CASE("two jobs may save into one directory, with the step that the checkpoi
 
 TEST_CASE("two jobs may save into one directory") {
   const temporary_folder folder;
-  std::vector<std::string> errors(2);
-  {
-    std::vector<std::jthread> jobs;
-    for (int job = 0; job < 2; ++job)
-      jobs.emplace_back([&, job] {
-        errors[static_cast<std::size_t>(job)] = error_of([&] {
-          graph g;
-          auto in = as_default(g);
-          variable<float, 3000> w("w", ones());
-          session s;
-          s.run(initialize_all());
-          for (int i = 0; i < 15; ++i) {
-            s.run(w.assign_add(1.f));
-            saver({.max_to_keep = 100}).save(s, folder / "m", 2 * i + job);
-          }
-        });
-      });
-  }
-  CHECK(errors == std::vector<std::string>(2, ""));
+  run_two_jobs([&](int job) {
+    variable<float, 3000> w("w", ones());
+    session s;
+    s.run(initialize_all());
+    for (int i = 0; i < 15; ++i) {
+      s.run(w.assign_add(1.f));
+      saver({.max_to_keep = 100}).save(s, folder / "m", 2 * i + job);
+    }
+  });
   const auto paths = checkpoints_in(folder.path());
   CHECK(paths.size() == 30);
   for (const std::string& path : paths)
     CHECK(error_of([&] { read_safetensors(path + ".1.localhost-0.safetensors"); }) == "");
   CHECK(names_in(folder).size() == 60);
+}
+
+TEST_CASE("of two jobs that save one step at the same time, one's checkpoint stays, whole") {
+  const temporary_folder folder;
+  run_two_jobs([&](int job) {
+    std::vector<any_variable> w;
+    for (int task = 0; task < 2; ++task) {
+      auto scope = on(device(str("/job:ps/task:", task)));
+      w.push_back(any_variable(str("w", task), {3000}, static_cast<float>(job)));
+    }
+    local_cluster c({{"ps", 2}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    for (int i = 0; i < 15; ++i) saver().save(s, folder / "m", 1);
+  });
+  const auto index = detail::read_index(folder / "m-1");
+  std::vector<float> jobs;
+  for (const auto& [name, t] : index.tensors) {
+    const auto saved = read_safetensors(folder / t.file);
+    jobs.push_back(saved.at(name).data<float>()[2999]);
+  }
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs[0] == jobs[1]);
 }

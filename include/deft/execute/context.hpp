@@ -19,6 +19,7 @@ class waker {
    public:
     virtual ~target() = default;
     virtual bool wake(std::uint64_t run) = 0;
+    virtual bool is_over(std::uint64_t run) = 0;
   };
   waker() = default;
   waker(std::shared_ptr<target> to, std::uint64_t run) : target_(std::move(to)), run_(run) {}
@@ -26,6 +27,8 @@ class waker {
   /// Resumes the lane, on a thread that its driver chooses. May be called before the kernel that
   /// made the waker has returned. Returns false if the run is over.
   bool operator()() const { return target_ && target_->wake(run_); }
+  /// Whether the run is over. Wakes nothing.
+  bool is_over() const { return !target_ || target_->is_over(run_); }
 
  private:
   std::shared_ptr<target> target_;

@@ -41,6 +41,10 @@ class lane_gate final : public waker::target {
   bool wake(std::uint64_t run) override {
     return wake_if([&] { return run == run_; });
   }
+  bool is_over(std::uint64_t run) override {
+    std::lock_guard lock(guard_);
+    return !driver_ || run != run_;
+  }
   /// Wakes the lane, whatever its run.
   void interrupt() {
     wake_if([] { return true; });

@@ -24,7 +24,7 @@ std::vector<std::uint64_t> replica_barrier::ended_steps(const pause& p, std::uin
   }
   std::vector<std::uint64_t> ended;
   for (const auto& [other, w] : all)
-    if (!w()) ended.push_back(other);
+    if (w.is_over()) ended.push_back(other);
   return ended;
 }
 

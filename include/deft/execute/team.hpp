@@ -5,15 +5,13 @@
 #include <deft/core/config.hpp>
 #include <type_traits>
 
-namespace deft {
+namespace deft::ext {
 
 /// Sets the number of threads that a kernel may use, including the caller's; 1 turns the team off.
 /// 0, the default, means one thread per processor. Takes effect before the next kernel; must not be
-/// called from within a kernel.
+/// called from within a kernel. Programs say session_options::intra_op_threads.
 void set_intra_op_threads(int n);
 int intra_op_threads();
-
-namespace ext {
 
 /// Whether a kernel of `nanoseconds` on one thread is worth splitting now: from 5 µs on while the
 /// team is awake, from 100 µs on where it must be woken first.
@@ -30,13 +28,13 @@ bool offer(team_job& j);
 /// Withdraws an offer. Returns true if no thread has begun `j`; then none will.
 bool take_back(team_job& j);
 
-}  // namespace ext
+}  // namespace deft::ext
 
-namespace detail {
+namespace deft::detail {
 void run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context);
 }
 
-namespace ext {
+namespace deft::ext {
 
 /// Calls fn(0) … fn(chunks - 1), each once, on the caller's thread and on the team's, in any order;
 /// returns when all are done. Chunks must not depend on each other or on the number of threads, so
@@ -59,6 +57,4 @@ void parallel_chunks(std::int64_t chunks, double nanoseconds, F&& fn) {
     for (std::int64_t i = 0; i < chunks; ++i) fn(i);
 }
 
-}  // namespace ext
-
-}  // namespace deft
+}  // namespace deft::ext

@@ -182,16 +182,12 @@ bool offer(team_job& j) {
 }
 bool take_back(team_job& j) { return teamwork::the_team().take_back(j); }
 
-}  // namespace ext
-
-void set_intra_op_threads(int n) { ext::teamwork::chosen_threads = n; }
+void set_intra_op_threads(int n) { teamwork::chosen_threads = n; }
 
 int intra_op_threads() {
-  const int n = ext::teamwork::chosen_threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : ext::usable_processors();
+  const int n = teamwork::chosen_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : usable_processors();
 }
-
-namespace ext {
 
 bool worth_splitting(double nanoseconds) {
   if (nanoseconds < thresholds::awake_team || teamwork::in_chunk || intra_op_threads() <= 1)
@@ -202,7 +198,7 @@ bool worth_splitting(double nanoseconds) {
 }  // namespace ext
 
 void detail::run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context) {
-  int helpers = static_cast<int>(std::min<std::int64_t>(intra_op_threads(), n)) - 1;
+  int helpers = static_cast<int>(std::min<std::int64_t>(ext::intra_op_threads(), n)) - 1;
   if (helpers > 0 && !ext::teamwork::in_chunk) {
     struct job {
       void (*run)(void*, std::int64_t);

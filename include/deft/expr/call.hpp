@@ -227,15 +227,24 @@ concept typed_operands = operands<X, Y> &&
     (!(known_at_run_time<X> || known_at_run_time<Y>) || std::derived_from<X, operation> ||
      std::derived_from<Y, operation> || std::same_as<X, refused> || std::same_as<Y, refused>);
 
-/// The folders of this library, as the compiler was told to find them.
-inline constexpr std::string_view own_folder = [] {
-  constexpr std::string_view file = __FILE__;
-  return file.substr(0, file.size() - std::string_view("expr/call.hpp").size());
-}();
+/// Whether a file is one of this library, deft/FOLDER/NAME.hpp or .ipp, wherever that was found.
+/// Not told by __FILE__: each file that includes this one may have found it by another path.
+constexpr bool is_own_file(std::string_view file) {
+  if (!file.ends_with(".hpp") && !file.ends_with(".ipp")) return false;
+  constexpr std::string_view root = "deft/";
+  const auto at = file.rfind(root);
+  if (at == file.npos || (at > 0 && file[at - 1] != '/')) return false;
+  file.remove_prefix(at + root.size());
+  const std::string_view folder = file.substr(0, file.find('/'));
+  for (const std::string_view own : {"core", "data", "device", "execute", "expr", "graph",
+                                     "observe", "op", "plan", "session", "train", "transport"})
+    if (folder == own) return true;
+  return false;
+}
 /// The line of an operator; unknown in the library's own files, where it would tell a user nothing.
 inline source_place operator_line(const char* file = __builtin_FILE(),
                                   unsigned line = __builtin_LINE()) {
-  return std::string_view(file).starts_with(own_folder) ? source_place() : here(file, line);
+  return is_own_file(file) ? source_place() : here(file, line);
 }
 
 /// An operand of an operator that takes an any_tensor. It is made by conversion, so that it knows

@@ -79,13 +79,6 @@ any_tensor arange_operand(const A& a, source_place w) {
   else
     return any_tensor(a);
 }
-template <class A>
-inline constexpr bool is_scalar_operand = [] {
-  if constexpr (typed_expression<A>)
-    return shape_type_of<A>::value.n == 0;
-  else
-    return true;
-}();
 template <class T, class A>
 inline constexpr bool is_operand_of = [] {
   if constexpr (typed_expression<A>)
@@ -138,8 +131,8 @@ auto arange(const B& begin, const E& end, const S& step = 1, ext::source_place w
   if constexpr (detail::is_any_tensor<B> || detail::is_any_tensor<E> || detail::is_any_tensor<S>) {
     return detail::arange_any(detail::dtype_or_none<T>, detail::any_argument_of(begin),
                               detail::any_argument_of(end), detail::any_argument_of(step), w);
-  } else if constexpr (!(detail::is_scalar_operand<B> && detail::is_scalar_operand<E> &&
-                         detail::is_scalar_operand<S>)) {
+  } else if constexpr (!(detail::is_scalar_expression<B> && detail::is_scalar_expression<E> &&
+                         detail::is_scalar_expression<S>)) {
     static_assert(detail::takes<op::arange, detail::got<B>, detail::got<E>, detail::got<S>>,
                   "[arange] expects scalars, and got another tensor");
     return detail::refused();

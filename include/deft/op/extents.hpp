@@ -53,24 +53,18 @@ class size_argument {
   /// int32 or int64, and a scalar.
   template <expression X, class K = kernels_for<X>>
   size_argument(const X& x) {  // NOLINT: implicit on purpose
+    constexpr bool is_size = is_integer_expression<X> && is_scalar_expression<X>;
     if constexpr (typed_expression<X>)
-      static_assert(takes<op::extents, got<X>> || (is_integer_expression<X> && is_scalar<X>),
+      static_assert(takes<op::extents, got<X>> || is_size,
                     "a shape or an index that a run computes is made of integer scalars, as "
                     "size_of(x, axis<0>) is, and not of another tensor: use cast<std::int64_t>(x)");
-    if constexpr (!typed_expression<X> || (is_integer_expression<X> && is_scalar<X>)) take(x);
+    if constexpr (is_size) take(x);
   }
 
   std::int64_t number = 0;
   any_tensor tensor;  ///< empty: the number
 
  private:
-  template <class X>
-  static constexpr bool is_scalar = [] {
-    if constexpr (typed_expression<X>)
-      return shape_type_of<X>::value.n == 0;
-    else
-      return true;
-  }();
   void take(const any_tensor& x);
 };
 

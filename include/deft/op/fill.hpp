@@ -24,13 +24,10 @@ constexpr bool refuse_fill() {
     static_assert(takes<op::fill, Shape>,
                   "[fill] expects a shape without dyn, or its extents in braces: zeros(shape<dyn, "
                   "3>, {size_of(x, axis<0>)}), fill(shape<dyn, 3>, {size_of(x, axis<0>)}, value)");
-  if constexpr (typed_expression<X>) {
-    if constexpr (shape_type_of<X>::value.n != 0)
-      static_assert(takes<op::fill, got<X>>,
-                    "[fill] expects a scalar, and got another tensor: use broadcast_to(x, shape)");
-    return is_known<Shape> && shape_type_of<X>::value.n == 0;
-  }
-  return is_known<Shape>;
+  if constexpr (!is_scalar_expression<X>)
+    static_assert(takes<op::fill, got<X>>,
+                  "[fill] expects a scalar, and got another tensor: use broadcast_to(x, shape)");
+  return is_known<Shape> && is_scalar_expression<X>;
 }
 template <class T, class Shape>
 auto fill_with(const literal& v, source_place w) {

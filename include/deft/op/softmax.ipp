@@ -5,10 +5,12 @@
 #include <deft/op/log.hpp>
 #include <deft/op/log_softmax.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/transpose.hpp>
+#include <limits>
 
 namespace deft {
 
@@ -34,6 +36,17 @@ int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, 
   return axis;
 }
 
+/// x with one more element along `axis`, less than all others: its maximum is defined even if a run
+/// finds no elements there, and is that of x if there are some.
+any_tensor never_empty(const any_tensor& x, int axis, source_place w) {
+  dims none, one;
+  for (int i = 0; i < x.rank(); ++i) {
+    none.push_back(0);
+    one.push_back(i == axis);
+  }
+  return pad(x, none, one, -std::numeric_limits<double>::infinity(), w);
+}
+
 }  // namespace
 
 any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
@@ -45,10 +58,13 @@ any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
 }
 
 any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w) {
-  const axes along{softmax_axis("log_softmax", x, given, w)};
-  if (x.shape()[along.value[0]] == 0) return x;  // nothing has a maximum
+  const int axis = softmax_axis("log_softmax", x, given, w);
+  const axes along{axis};
+  const std::int64_t extent = x.shape()[axis];
+  if (extent == 0) return x;  // nothing has a maximum
   // What is taken off changes only the range, and has no gradient.
-  const any_tensor shifted = x - stop_gradient(max(x, along, keepdims, w), w);
+  const any_tensor largest = max(extent == dyn ? never_empty(x, axis, w) : x, along, keepdims, w);
+  const any_tensor shifted = x - stop_gradient(largest, w);
   return shifted - log(sum(exp(shifted, w), along, keepdims, w), w);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <deft/core/crc32c.hpp>
+#include <deft/core/failure.hpp>
 #include <deft/core/file.hpp>
 #include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
@@ -273,6 +274,19 @@ void delete_checkpoint(const checkpoint_index& index) {
   for (const auto& f : index.files()) remove_file(directory / f);
 }
 
+namespace {
+
+/// Whether the index of the checkpoint `path`, which may be newer than one that was read before,
+/// names the file.
+bool is_file_of(const std::string& path, const std::string& name) {
+  bool is = false;
+  const auto failed =
+      failure_of([&] { is = std::ranges::count(read_index(path).files(), name) > 0; });
+  return is || (failed && failed->code() != errc::not_found);
+}
+
+}  // namespace
+
 void delete_leftovers(const std::string& directory, const std::string& base,
                       const std::vector<checkpoint_index>& there) {
   std::set<std::string> used, readable;
@@ -295,8 +309,9 @@ void delete_leftovers(const std::string& directory, const std::string& base,
         is_being_written(directory, str(checkpoint, index_ending)))
       continue;
     // The files of an index that is damaged may still be wanted.
-    if (readable.contains(checkpoint) ||
-        !std::filesystem::exists(entry.path().parent_path() / str(checkpoint, index_ending)))
+    const std::string path = (entry.path().parent_path() / checkpoint).string();
+    if ((readable.contains(checkpoint) && !is_file_of(path, name)) ||
+        !std::filesystem::exists(str(path, index_ending)))
       left.push_back(name);
   }
   for (const auto& name : left)

@@ -15,7 +15,6 @@
 #include <deft/train/saver_names.ipp>
 #include <deft/transport/handshake.hpp>
 #include <filesystem>
-#include <set>
 
 namespace deft {
 
@@ -88,21 +87,50 @@ void resume_after(const error& failure, session& s, const operation& resume) {
   logging::warning("[saver] rounds may stand still after a save that failed: no answer");
 }
 
-/// Renames the files of a checkpoint from `files` to its name and generation, or a later generation
-/// if another saver has files of that one. Returns what their names begin with.
+/// The checkpoint of that name, unless it is a link to another one, or damaged.
+std::optional<detail::checkpoint_index> present(const std::string& path) {
+  try {
+    detail::checkpoint_index index = detail::read_index(path);
+    if (ext::split_path(index.origin).second == index.name()) return index;
+  } catch (const error&) {
+  }
+  return {};
+}
+
+std::int64_t next_generation(const std::string& path) {
+  const auto now = present(path);
+  return now ? now->generation + 1 : 1;
+}
+
+/// Lets the files of a checkpoint have the names that begin with `to`, too. Returns false, and
+/// gives them none, if a file has one of these: of two savers only one can make a link.
+bool link_files(const std::string& files, const std::string& to,
+                const std::vector<std::string>& tasks) {
+  std::vector<std::string> made;
+  for (const auto& processor : tasks) {
+    const std::string suffix = file_suffix(processor), name = to + suffix;
+    std::error_code e, ignored;
+    std::filesystem::create_hard_link(files + suffix, name, e);
+    if (!e) {
+      made.push_back(name);
+    } else if (std::filesystem::exists(std::filesystem::symlink_status(name, ignored))) {
+      for (const auto& m : made) std::filesystem::remove(m, ignored);
+      return false;
+    }  // else some file systems have no links
+  }
+  return true;
+}
+
+/// Renames the files of a checkpoint from `files` to its name and the next generation that no file
+/// has. Returns what their names begin with.
 std::string rename_files(const std::string& files, detail::checkpoint_index& index,
                          const std::vector<std::string>& tasks) {
-  std::error_code e;
   std::string to;
-  // Of two savers only one can make the first link; then the generation is its own.
-  for (;; ++index.generation) {
+  for (index.generation = next_generation(index.path);; ++index.generation) {
     to = ext::str(index.path, ".", index.generation);
-    const std::string suffix = file_suffix(tasks.front());
-    std::filesystem::create_hard_link(files + suffix, to + suffix, e);
-    if (e == std::errc::file_exists) continue;
-    // Some file systems have no links.
-    if (!e || !std::filesystem::exists(to + suffix, e)) break;
+    if (link_files(files, to, tasks)) break;
   }
+  std::error_code e;
   for (const auto& processor : tasks) {
     const std::string from = files + file_suffix(processor), name = to + file_suffix(processor);
     std::filesystem::rename(from, name, e);
@@ -229,15 +257,10 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   auto writer = std::make_unique<detail::index_writer>(index.path);
 
   for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
-  const auto next_generation = [&] {
-    for (const auto& i : there)
-      if (i.name() == index.name()) return i.generation + 1;
-    return std::int64_t{1};
-  };
-  index.generation = next_generation();
-  // Until the step is known, the files have names that no other save has.
-  const std::string own = counted ? ext::str("-", ext::random_incarnation()) : std::string();
-  const std::string files = ext::str(index.path, ".", index.generation, own);
+  // Until all are written, and the step is known, the files have names that no other save has:
+  // another program may save the same step meanwhile.
+  const std::string files =
+      ext::str(index.path, ".", next_generation(index.path), "-", ext::random_incarnation());
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
   try {
@@ -261,27 +284,26 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
                 " wrote it: the directory must be one that all tasks share");
     }
   }
+  std::unique_ptr<detail::index_writer> before;
   if (counted) {
     index.path = ext::str(path, "-", held.value());
-    index.generation = next_generation();
     // Files of either name are no leftovers before all have the new one.
-    const auto before = std::exchange(writer, std::make_unique<detail::index_writer>(index.path));
-    const std::string named = rename_files(files, index, now->tasks);
-    const std::size_t old = ext::split_path(files).second.size();
-    for (auto& [name, t] : index.tensors)
-      t.file = ext::split_path(named).second + t.file.substr(old);
+    before = std::exchange(writer, std::make_unique<detail::index_writer>(index.path));
   }
+  const std::string named = rename_files(files, index, now->tasks);
+  before.reset();
+  const std::size_t old = ext::split_path(files).second.size();
+  for (auto& [name, t] : index.tensors) t.file = ext::split_path(named).second + t.file.substr(old);
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
+  const auto replaced = present(index.path);
   writer->write(index);
   saving_ = now;
 
-  std::set<std::string> replaced;  // files
-  for (const auto& i : there)
-    if (i.name() == index.name())
-      for (auto& f : i.files()) replaced.insert(f);
-  for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
+  if (replaced)
+    for (const auto& f : replaced->files())
+      std::filesystem::remove(std::filesystem::path(directory) / f, e);
   keep_newest(std::move(there), index);
   return index.path;
 }

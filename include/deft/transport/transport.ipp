@@ -13,6 +13,7 @@
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>
 #include <deft/transport/handshake.ipp>
+#include <deft/transport/introduction.ipp>
 #include <deft/transport/listener.ipp>
 #include <deft/transport/local.ipp>
 #include <deft/transport/lookups.ipp>

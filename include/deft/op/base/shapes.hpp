@@ -90,6 +90,11 @@ template <class X>
 inline constexpr bool is_integer_expression = true;
 template <typed_expression X>
 inline constexpr bool is_integer_expression<X> = is_integer(dtype_of<value_type_of<X>>);
+/// True also where the rank is known only at run time.
+template <class X>
+inline constexpr bool is_scalar_expression = true;
+template <typed_expression X>
+inline constexpr bool is_scalar_expression<X> = shape_type_of<X>::value.n == 0;
 template <class X>
 inline constexpr bool is_numeric_expression = true;
 template <typed_expression X>

@@ -133,7 +133,7 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
   if (given.count("gpu_memory_limit"))
     gpu_memory_limit_ = given["gpu_memory_limit"].as<number<double>>().value;
-  set_intra_op_threads(whole(given, "intra_op_threads"));
+  ext::set_intra_op_threads(whole(given, "intra_op_threads"));
   if (job_.empty()) {
     if (!line.hosts.empty())
       ext::fail(errc::invalid_argument,

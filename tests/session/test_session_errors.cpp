@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// How runs of a session fail, and what their errors say.
+#include <algorithm>
+#include <deft/session/session.hpp>
+#include <thread>
+
+#include "sessions.hpp"
+
+using namespace deft;
+using namespace deft::ext;
+using testing::outcome_of;
+using testing::own_graph;
+using testing::usual_device;
+using namespace std::chrono_literals;
+
+TEST_CASE_FIXTURE(own_graph, "an empty fetch is named by its place among the arguments") {
+  session s;
+  placeholder<float> x("x");
+  tensor<float> empty;
+  std::vector<any_tensor> list{x, any_tensor()};
+  auto says = [](auto f, const char* text) {
+    auto o = outcome_of(f);
+    CAPTURE(o);
+    CHECK(o.code == errc::failed_precondition);
+    CHECK(o.says(text));
+  };
+  says([&] { s.run(x, empty, x = 1.f); }, "[run] argument 2 is empty");
+  says([&] { s.run(x = 1.f, operation()); }, "[run] argument 2 is empty");
+  says([&] { s.run(list, x = 1.f); }, "[run] element 2 of argument 1 is empty");
+  says([&] { s.prepare(x, empty, feeds(x)); }, "[prepare] argument 2 is empty");
+  says([&] { s.prepare(list); }, "[prepare] element 2 of argument 1 is empty");
+}
+
+TEST_CASE_FIXTURE(own_graph, "an error that is not that of a node has the line of the run") {
+  session s;
+  placeholder<float, dyn> x("x");
+  variable<float> w("w", 0.f);
+  std::string said;
+  const auto error_of = [&](auto f) { said = testing::error_of(f); };
+  const auto at = [](unsigned line) { return str(" at test_session_errors.cpp:", line); };
+  const ndarray<float, dyn, dyn> square(2, 2);
+  const any_array matrix = square.array();
+  error_of([&] { s.run(x, x = matrix); });
+  CHECK(said.find(" (run" + at(__LINE__ - 1) + "), node \"x\"") != std::string::npos);
+  error_of([&] { s.run(x); });
+  CHECK(said.find("placeholder = value) (run" + at(__LINE__ - 1)) != std::string::npos);
+  CHECK(said.find("none was fed: feed one, as in s.run(fetch, ") != std::string::npos);
+  error_of([&] { s.run(w + 1.f, x = {1, 2}); });
+  CHECK(said.find("needs the tensor that is fed (run" + at(__LINE__ - 1)) != std::string::npos);
+  error_of([&] { s.run(w); });
+  CHECK(said.find("optimizers included (run" + at(__LINE__ - 1)) != std::string::npos);
+  error_of([&] { s.run(x + w, x = {1, 2}, x = {1, 2}); });
+  CHECK(said.ends_with(at(__LINE__ - 1)));
+  const any_tensor empty;
+  error_of([&] { s.run(x, empty, x = {1, 2}); });
+  CHECK(said.ends_with(at(__LINE__ - 1)));
+  error_of([&] { s.prepare(x, empty); });
+  CHECK(said.ends_with(at(__LINE__ - 1)));
+  s.close();
+  error_of([&] { s.run({}, x, x = {1, 2}); });
+  CHECK(said == "failed_precondition: the session is closed" + at(__LINE__ - 1));
+  error_of([&] { s.prepare(x, feeds(x)); });
+  CHECK(said == "failed_precondition: the session is closed" + at(__LINE__ - 1));
+}
+
+TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
+  session s;
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, dyn, 3> y("y");
+  unsigned line = __LINE__ + 1;
+  tensor<float, dyn, dyn> z = matmul(x, transpose(y));
+  auto wide = reshape(x, shape<2, 3>);
+  auto o = outcome_of([&] { s.run(wide, x = ndarray<float, 1, 3>{{1, 2, 3}}); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(!o.node.empty());
+  CHECK(o.device == "/job:localhost/replica:0/task:0/" + usual_device());
+  CHECK(o.line == line + 1);
+  CHECK(o.says("test_session_errors.cpp"));
+  static_cast<void>(z);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a placeholder that was not fed, and a feed that is not needed") {
+  session s;
+  placeholder<float> x("x"), other("other");
+  auto o = outcome_of([&] { s.run(x + 1.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.node == "x");
+  o = outcome_of([&] { s.run(x, x = 1.f, other = 2.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.node == "other");
+  o = outcome_of([&] { s.run(x, x = 1.f, x = 2.f); });
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("is fed twice"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a timeout ends a step of this process") {
+  session s;
+  // 4,000 products that depend on each other take seconds without the limit.
+  tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
+  tensor<float, 256, 256> b = a;
+  for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+  placeholder<float, 256, 256> x("x");
+  session slow({.fold = false});
+  auto o = outcome_of([&] { slow.run(run_options{.timeout = 50ms}, b); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("the step timed out after 50 ms on /job:localhost/replica:0/task:0"));
+  // The session can still be used.
+  CHECK(slow.run(run_options{.timeout = 1min}, constant(1)) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "cancel and close end the runs under way") {
+  tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
+  tensor<float, 256, 256> b = a;
+  for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+  session s({.fold = false});
+  auto step = s.prepare(b);
+  cancel_source cancel;
+  testing::outcome o;
+  std::thread runner([&] { o = outcome_of([&] { step(run_options{.cancel = cancel.token()}); }); });
+  cancel.cancel();
+  runner.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::cancelled);
+  CHECK(o.says("the run was cancelled"));
+
+  std::atomic<bool> begun{false};
+  std::thread closed([&] {
+    begun = true;
+    o = outcome_of([&] { step(); });
+  });
+  while (!begun) std::this_thread::yield();
+  s.close();
+  closed.join();
+  CAPTURE(o);
+  CHECK((o.code == errc::cancelled || o.code == errc::failed_precondition));
+  o = outcome_of([&] { s.run(constant(1)); });
+  CHECK(o.code == errc::failed_precondition);
+  CHECK(o.says("the session is closed"));
+  CHECK(outcome_of([&] { step(); }).code == errc::failed_precondition);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a tensor larger than memory is refused, and the session goes on") {
+  session s;
+  placeholder<std::int32_t, dyn> x("x");
+  any_tensor huge = any_tensor(random_uniform(shape<1 << 20, 1 << 16, 256>));  // 64 TB
+  auto o = outcome_of([&] { s.run(huge); });
+  CAPTURE(o);
+  CHECK(o.code == errc::resource_exhausted);
+  CHECK(s.run(constant(1)) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "malformed targets are refused with a message") {
+  for (const char* target : {"localhost:2222", "grpc://localhost:2222", "deft://localhost", ""}) {
+    auto o = outcome_of([&] { session s{std::string(target)}; });
+    CAPTURE(target);
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.says("is not of the form deft://host:port"));
+  }
+}
