@@ -10,6 +10,8 @@
 namespace deft {
 
 namespace detail {
+/// Says that an output is of the tensor's type, so that nothing is checked, nor compiled for it.
+struct known_type {};
 template <class Declared, class Got>
 inline constexpr bool shape_fits = fits(Declared::value, Got::value);
 template <class X>
@@ -59,6 +61,8 @@ class tensor : public detail::typed_base {
   explicit tensor(ext::output o, ext::source_place w = {})
       : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
   /// @cond
+  /// Of that type, as the caller knows.
+  tensor(detail::known_type, ext::output o) : output_(std::move(o)) {}
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
   /// @endcond

@@ -90,6 +90,7 @@ initializer initializer_at(const X& x, source_place w) {
   const place_scope on_behalf(w);
   return initializer(x);
 }
+inline const initializer& initializer_at(const initializer& made, source_place) { return made; }
 }  // namespace detail
 
 /// Initializers take dtype and shape from the variable: `variable<float, 10> b("b", zeros())`.

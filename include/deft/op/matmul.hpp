@@ -70,7 +70,7 @@ auto matmul(const A& a, const B& b, source_place w) {
       return refused();
     } else {
       using R = tensor_of<value_type_of<A>, matmul_shape<TA, TB, SA, SB>>;
-      return R(detail::apply<K>(o, w, a, b).handle());
+      return R(detail::known_type(), detail::apply<K>(o, w, a, b).handle());
     }
   } else {
     return detail::apply<K>(o, w, a, b);

@@ -80,7 +80,7 @@ class variable : public tensor<T, E...> {
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const Initial& initial, const variable_options& options,
            ext::source_place w = ext::here())
-      : tensor<T, E...>(make(name, initial, options, w)) {
+      : tensor<T, E...>(detail::known_type(), make(name, initial, options, w)) {
     if constexpr (!shape_t<E...>::value.is_static() &&
                   (ext::scalar<Initial> || std::same_as<Initial, deft::initializer>))
       static_assert(detail::takes<variable, Initial>,
@@ -124,7 +124,7 @@ class variable : public tensor<T, E...> {
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const dims& extents, const Initial& initial,
            const variable_options& options, ext::source_place w = ext::here())
-      : tensor<T, E...>(make(name, initial, options, w, extents)) {
+      : tensor<T, E...>(detail::known_type(), make(name, initial, options, w, extents)) {
     static_assert(!shape_t<E...>::value.is_static(),
                   "[variable] expects extents only where its own are dyn");
   }
@@ -173,7 +173,7 @@ class variable : public tensor<T, E...> {
 
   /// The value now; under control dependencies, after them.
   tensor<T, E...> read(ext::source_place w = ext::here()) const {
-    return tensor<T, E...>(detail::read_variable(this->handle(), w));
+    return {detail::known_type(), detail::read_variable(this->handle(), w)};
   }
   /// The output that represents the variable inside an expression.
   ext::output operand() const { return detail::read_variable(this->handle()); }
@@ -294,7 +294,8 @@ class variable : public tensor<T, E...> {
     else if constexpr (!detail::initial_shape_fits<shape_t<E...>, Initial>)
       static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own shape, and got another");
-    detail::check_extents(name, shape_t<E...>::value, extents, w);
+    if constexpr (!shape_t<E...>::value.is_static())
+      detail::check_extents(name, shape_t<E...>::value, extents, w);
     return detail::make_variable(name, {extents, dtype_of<T>}, detail::initializer_at(initial, w),
                                  options, w);
   }
