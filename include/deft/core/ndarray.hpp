@@ -163,7 +163,7 @@ class ndarray {
     // That all of it is known after the call is what lets a compiler take the question, and the
     // extents, out of a loop over elements.
     T* p = writable_;
-    if (!p) {
+    if (!p) [[unlikely]] {
       const auto extents = extents_;
       writable_ = p = own();
       extents_ = extents;

@@ -24,7 +24,7 @@ class node_ref {
  public:
   node_ref() = default;
   /// Adds a reference.
-  DEFT_NOINLINE explicit node_ref(node* n);
+  DEFT_NOINLINE inline explicit node_ref(node* n);
   /// Takes over a reference.
   static node_ref adopt(node* n) {
     node_ref r;
@@ -37,7 +37,7 @@ class node_ref {
     std::swap(node_, o.node_);
     return *this;
   }
-  DEFT_NOINLINE ~node_ref();
+  DEFT_NOINLINE inline ~node_ref();
 
   const node* operator->() const { return node_; }
   const node& operator*() const { return *node_; }
@@ -140,10 +140,10 @@ inline std::span<const output> node::inputs() const {
   return {reinterpret_cast<const output*>(this + 1), input_count};
 }
 // Not inline: calls of these compile faster than their bodies would, and handles are everywhere.
-inline node_ref::node_ref(node* n) : node_(n) {
+node_ref::node_ref(node* n) : node_(n) {
   if (n) n->references.fetch_add(1, std::memory_order_relaxed);
 }
-inline node_ref::~node_ref() {
+node_ref::~node_ref() {
   if (node_ && node_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
 }
 inline const tensor_type& output::type() const { return node->outputs[port]; }
