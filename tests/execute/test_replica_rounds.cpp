@@ -289,6 +289,22 @@ TEST_CASE("members agree on the numbers of replicas, and one of them applies gra
   CHECK(barrier->describe_state().awaited == 2);
 }
 
+TEST_CASE("a member whose connection was lost applies gradients again once it waits for a grant") {
+  const auto barrier = std::make_shared<replica_barrier>(1, 2);
+  const auto a = barrier->join(1, task_a, 1, 2);
+  auto leader = barrier->join(2, task_b, 1, 2);
+  barrier->take_part(*leader);
+  leader.reset();
+  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("was lost") !=
+        std::string::npos);
+  leader = barrier->join(2, task_b, 1, 2);
+  CHECK(barrier->await(*leader, waker()).empty());
+  CHECK(barrier->arrive(*a, 2, 1, waker()) == std::nullopt);
+  CHECK(barrier->await(*leader, waker()) == std::vector<std::uint64_t>{1});
+  barrier->end(*leader);
+  CHECK(barrier->arrive(*a, 2, 1, waker()) == true);
+}
+
 TEST_CASE("a new barrier learns from a member who has left") {
   const auto barrier = std::make_shared<replica_barrier>(2, 2);
   const auto a = barrier->join(1, task_a, 2, 2);

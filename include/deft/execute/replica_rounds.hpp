@@ -46,11 +46,12 @@ class replica_barrier final : public resource,
   /// Whether the gradients of `step`, which began in the round `begun`, counted, once its round is
   /// over or the member has left; empty if the step has to wait, until `w` is called. Throws what
   /// failed the round, aborted if the barrier is torn, and failed_precondition if no member applies
-  /// gradients. Those of a member that has left never count.
+  /// gradients, unavailable if one that did was lost. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
-  /// enough; empty if it has to wait. Throws cancelled if the member has left, or is from before a
+  /// enough; empty if it has to wait. A member that waits applies gradients, also where it has not
+  /// taken part since its connection was lost. Throws cancelled if it has left, or is from before a
   /// restart().
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
@@ -145,7 +146,8 @@ class replica_barrier final : public resource,
   std::int64_t round_ = 1;
   std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  std::string torn_by_;  ///< why it is torn; empty while it is not
+  bool lost_leads_ = false;  ///< a member that applies gradients was lost, and none has come since
+  std::string torn_by_;      ///< why it is torn; empty while it is not
   std::int64_t generation_ = 1;
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;

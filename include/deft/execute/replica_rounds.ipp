@@ -52,6 +52,7 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   member& me = members_.at(m.session());
   expect_member(me);
   me.leads = true;
+  lost_leads_ = false;
   if (std::exchange(me.left, false)) {
     me.round = round_;
     remember(me);
@@ -104,7 +105,12 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   }
   if (before == me.arrived.end()) {
     if (me.left) return false;
-    if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
+    const bool led =
+        std::ranges::any_of(members_, [](const auto& other) { return other.second.leads; });
+    if (!led && lost_leads_)
+      deft::ext::fail(errc::unavailable,
+                      "[sync_replicas] the session that applies the gradients was lost");
+    if (!led)
       deft::ext::fail(errc::failed_precondition,
                       "[sync_replicas] nobody applies the gradients: a session that is not a "
                       "monitored_session needs replica_updates");
@@ -133,8 +139,11 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
-  if (const member& me = members_.at(m.session()); me.left || me.revoked)
+  member& me = members_.at(m.session());
+  if (me.left || me.revoked)
     deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
+  me.leads = true;
+  lost_leads_ = false;
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
     leaders_.push_back(w);
@@ -210,6 +219,7 @@ void replica_barrier::lost(const membership& m) {
     const auto at = members_.find(m.session());
     if (at == members_.end() || !at->second.token.expired()) return;
     if (!at->second.left) said = forget(at->second.task);
+    lost_leads_ |= at->second.leads && !at->second.left;
     if (leader_ == m.session()) {
       tear(str(at->second.task, " was lost while it applied gradients"));
       begin_next(false, woken.all);
