@@ -64,28 +64,6 @@ TEST_CASE("a round is granted to one member once it has enough gradients, ordere
   CHECK(r.await(r.a).empty());
 }
 
-TEST_CASE("a session that was cut off while it took part has to be made anew") {
-  pair_of_replicas r(1);
-  r.a.reset();
-  r.b.reset();
-  // Its next step comes over another connection, and nothing of it applies gradients.
-  r.a = r.barrier->join(7, task_a, 1, 2);
-  const char* cut_off = "[sync_replicas] this session was cut off from the rounds: make a new one";
-  CHECK(error_of([&] { r.arrive(r.a, 1); }).find(cut_off) != std::string::npos);
-  CHECK_THROWS_AS(r.await(r.a), const error&);
-  SUBCASE("a new session trains on") {
-    r.b = r.barrier->join(6, task_b, 1, 2);
-    r.barrier->take_part(*r.b);
-    CHECK(r.arrive(r.b, 1) == std::nullopt);
-    CHECK(r.await(r.b) == std::vector<std::uint64_t>{6});
-  }
-  SUBCASE("so does one whose updates begin again") {
-    r.barrier->take_part(*r.a);
-    CHECK(r.arrive(r.a, 2) == std::nullopt);
-    CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
-  }
-}
-
 TEST_CASE("a session from before a restart of the rounds stays out when it was cut off, too") {
   pair_of_replicas r(1);
   r.barrier->restart();
@@ -342,6 +320,22 @@ TEST_CASE("members agree on the numbers of replicas, and one of them applies gra
   CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("replica_updates") !=
         std::string::npos);
   CHECK(barrier->describe_state().awaited == 2);
+}
+
+TEST_CASE("a member whose connection was lost applies gradients again once it waits for a grant") {
+  const auto barrier = std::make_shared<replica_barrier>(1, 2);
+  const auto a = barrier->join(1, task_a, 1, 2);
+  auto leader = barrier->join(2, task_b, 1, 2);
+  barrier->take_part(*leader);
+  leader.reset();
+  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("was lost") !=
+        std::string::npos);
+  leader = barrier->join(2, task_b, 1, 2);
+  CHECK(barrier->await(*leader, waker()).empty());
+  CHECK(barrier->arrive(*a, 2, 1, waker()) == std::nullopt);
+  CHECK(barrier->await(*leader, waker()) == std::vector<std::uint64_t>{1});
+  barrier->end(*leader);
+  CHECK(barrier->arrive(*a, 2, 1, waker()) == true);
 }
 
 TEST_CASE("a new barrier learns from a member who has left") {

@@ -40,21 +40,20 @@ class replica_barrier final : public resource,
                                    std::int64_t needed, std::int64_t total);
 
   /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
-  /// have left. Throws aborted for a member from before a restart(). One that was cut off takes
-  /// part again.
+  /// have left. Throws aborted for a member from before a restart().
   void take_part(const membership& m, std::span<const std::string> left = {});
   /// The number of the round: variables that are read from now on are from this one, or later.
   std::int64_t current() const;
   /// Whether the gradients of `step`, which began in the round `begun`, counted, once its round is
   /// over or the member has left; empty if the step has to wait, until `w` is called. Throws what
-  /// failed the round, aborted if the barrier is torn or the session was cut off, and
-  /// failed_precondition if no member applies gradients. Those of a member that has left never
-  /// count.
+  /// failed the round, aborted if the barrier is torn, and failed_precondition if no member applies
+  /// gradients, unavailable if one that did was lost. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
-  /// enough; empty if it has to wait. Throws cancelled if the member has left, was cut off, or is
-  /// from before a restart().
+  /// enough; empty if it has to wait. A member that waits applies gradients, also where it has not
+  /// taken part since its connection was lost. Throws cancelled if it has left, or is from before a
+  /// restart().
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
   void end(const membership& m);
@@ -114,7 +113,6 @@ class replica_barrier final : public resource,
     std::weak_ptr<membership> token;
     bool leads = false, left = false;
     bool revoked = false;    ///< by a restart
-    bool cut_off = false;    ///< it was lost while it took part, and has come again
     std::int64_t round = 0;  ///< it began when this was the current one, or has seen it begin
     std::map<std::uint64_t, arrival> arrived = {};  ///< by step
     std::shared_ptr<const error> failure = {};      ///< of its own part in the round
@@ -137,8 +135,6 @@ class replica_barrier final : public resource,
   std::vector<std::uint64_t> ended_steps(const pause& p, std::uint64_t step) const;
   /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
   void begin_next(bool applied, wakers& woken);
-  /// Why the member takes no part any more: its session has to be made anew.
-  static const char* exclusion_of(const member& m);
   /// Notes that a replica is back.
   void remember(const member& m);
   /// Notes that a replica has left; returns what to log.
@@ -148,11 +144,12 @@ class replica_barrier final : public resource,
   mutable std::mutex guard_;
   std::map<std::uint64_t, member> members_;  ///< by session
   std::vector<std::string> left_;            ///< the tasks of those that left
-  std::deque<std::uint64_t> cut_off_;        ///< sessions that were lost while they took part
   std::int64_t round_ = 1;
   std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
   std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  std::string torn_by_;  ///< why it is torn; empty while it is not
+  std::deque<std::uint64_t> revoked_;  ///< sessions from before a restart that were lost
+  bool lost_leads_ = false;  ///< a member that applies gradients was lost, and none has come since
+  std::string torn_by_;      ///< why it is torn; empty while it is not
   std::int64_t generation_ = 1;
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;

@@ -36,9 +36,10 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
   member& m = members_[session];
   if ((token = m.token.lock())) return token;
   token = std::make_shared<membership>(shared_from_this(), session);
+  // One that comes again, over a new connection, is as it was.
   m = {.task = std::string(task),
        .token = token,
-       .cut_off = std::ranges::count(cut_off_, session) > 0,
+       .revoked = std::ranges::count(revoked_, session) > 0,
        .round = round_};
   remember(m);
   return token;
@@ -53,10 +54,9 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
-  me.cut_off = false;
-  std::erase(cut_off_, m.session());
   expect_member(me);
   me.leads = true;
+  lost_leads_ = false;
   if (std::exchange(me.left, false)) {
     me.round = round_;
     remember(me);
@@ -109,7 +109,12 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   }
   if (before == me.arrived.end()) {
     if (me.left) return false;
-    if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
+    const bool led =
+        std::ranges::any_of(members_, [](const auto& other) { return other.second.leads; });
+    if (!led && lost_leads_)
+      deft::ext::fail(errc::unavailable,
+                      "[sync_replicas] the session that applies the gradients was lost");
+    if (!led)
       deft::ext::fail(errc::failed_precondition,
                       "[sync_replicas] nobody applies the gradients: a session that is not a "
                       "monitored_session needs replica_updates");
@@ -138,8 +143,11 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
   std::lock_guard lock(guard_);
-  if (const member& me = members_.at(m.session()); me.left || exclusion_of(me))
+  member& me = members_.at(m.session());
+  if (me.left || me.revoked)
     deft::ext::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
+  me.leads = true;
+  lost_leads_ = false;
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
     leaders_.push_back(w);
@@ -214,12 +222,13 @@ void replica_barrier::lost(const membership& m) {
     std::lock_guard lock(guard_);
     const auto at = members_.find(m.session());
     if (at == members_.end() || !at->second.token.expired()) return;
-    constexpr std::size_t most = 1024;
-    if (at->second.revoked || (at->second.leads && !at->second.left)) {
-      cut_off_.push_back(m.session());
-      if (cut_off_.size() > most) cut_off_.pop_front();
-    }
     if (!at->second.left) said = forget(at->second.task);
+    lost_leads_ |= at->second.leads && !at->second.left;
+    if (at->second.revoked) {
+      constexpr std::size_t most = 1024;
+      revoked_.push_back(m.session());
+      if (revoked_.size() > most) revoked_.pop_front();
+    }
     if (leader_ == m.session()) {
       tear(str(at->second.task, " was lost while it applied gradients"));
       begin_next(false, woken.all);
@@ -269,13 +278,11 @@ void replica_barrier::expect_whole() const {
                     "[sync_replicas] an update may have been applied in part: ", torn_by_,
                     "; the variables have to be restored");
 }
-const char* replica_barrier::exclusion_of(const member& m) {
-  if (m.revoked) return "the variables were restored after this session began";
-  return m.cut_off ? "this session was cut off from the rounds" : nullptr;
-}
 void replica_barrier::expect_member(const member& m) {
-  if (const char* why = exclusion_of(m))
-    deft::ext::fail(errc::aborted, "[sync_replicas] ", why, ": make a new one");
+  if (m.revoked)
+    deft::ext::fail(errc::aborted,
+                    "[sync_replicas] the variables were restored after this session began: make a "
+                    "new one");
 }
 std::int64_t replica_barrier::generation() const {
   std::lock_guard lock(guard_);
