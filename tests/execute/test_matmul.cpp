@@ -54,6 +54,11 @@ TEST_CASE_TEMPLATE("products agree with naive loops in every form and size", T, 
   for (const auto& s : sizes) check_product<T>(s[0], s[1], s[2]);
 }
 
+TEST_CASE_TEMPLATE("a row takes its columns in registers of every width", T, float, double,
+                   std::int32_t, std::int64_t) {
+  for (std::int64_t n = 1; n < 140; ++n) check_product<T>(1, 37, n);
+}
+
 TEST_CASE("large products are computed in pieces") {
   check_product<float>(500, 60, 130);
   check_product<float>(60, 130, 500);

@@ -142,14 +142,12 @@ bool by_panels_is_faster(const task<T>& t) {
              (t.transpose_a ? thresholds::transposed_left_bytes : thresholds::left_bytes);
 }
 
-/// A row times a matrix whose rows are contiguous, or the same with everything transposed:
-/// c[j] = sum over i of a[i * step] b[i * n + j].
-template <class T>
-void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
-                      T* c) {
-  constexpr int L = register_bytes / sizeof(T), W = 4 * L;
-  const std::int64_t whole = n / W * W;
-  for (std::int64_t j = 0; j < whole; j += W)
+/// Columns from j on, W at a time; returns the first that is left. Each is a sum along k of its
+/// own, so its bits do not depend on W.
+template <int W, class T>
+std::int64_t columns_of_row(const T* a, std::int64_t step, const T* b, std::int64_t k,
+                            std::int64_t n, std::int64_t j, T* c) {
+  for (; n - j >= W; j += W)
     store(c + j,
           sum_in_leaves(k, together, broadcast<T, W>(T(0)),
                         [&](pack<T, W>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
@@ -157,7 +155,21 @@ void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k,
                             sum = multiply_add(broadcast<T, W>(a[i * step]),
                                                load<T, W>(b + i * n + j), sum);
                         }));
-  for (std::int64_t j = whole; j < n; ++j)
+  return j;
+}
+
+/// A row times a matrix whose rows are contiguous, or the same with everything transposed:
+/// c[j] = sum over i of a[i * step] b[i * n + j].
+template <class T>
+void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
+                      T* c) {
+  constexpr int L = register_bytes / sizeof(T);
+  std::int64_t j = columns_of_row<4 * L>(a, step, b, k, n, 0, c);
+  j = columns_of_row<2 * L>(a, step, b, k, n, j, c);
+  j = columns_of_row<L>(a, step, b, k, n, j, c);
+  if constexpr (L >= 4) j = columns_of_row<L / 2>(a, step, b, k, n, j, c);
+  if constexpr (L >= 8) j = columns_of_row<L / 4>(a, step, b, k, n, j, c);
+  for (; j < n; ++j)
     c[j] = sum_in_leaves(k, together, num::lane<T>(T(0)),
                          [&](num::lane<T>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
                            for (std::int64_t i = begin; i < end; ++i)

@@ -206,7 +206,7 @@ struct packet {
       return x == -std::numeric_limits<T>::infinity() ? all(std::numeric_limits<T>::infinity())
                                                       : root;
     }
-    for (int i = 0; i < N; ++i) x[i] = power(x[i], y[i]);
+    for (int i = 0; i < N; ++i) x[i] = same ? std::pow(x[i], y[0]) : power(x[i], y[i]);
     return x;
   }
   static T power(T x, T y) {
