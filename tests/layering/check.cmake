@@ -108,6 +108,16 @@ foreach(file IN LISTS files)
       endif()
     endwhile()
   endforeach()
+
+  # An element type can be a class, of which the standard library knows nothing: infinity() of it
+  # would be 0. core/element_type.hpp knows; numbers as C++ writes them are std::integral, or
+  # std::floating_point.
+  if(NOT folder MATCHES "^(core|session|transport)$")
+    file(READ ${ROOT}/${file} text)
+    if(text MATCHES "std::((is_floating_point|is_integral|is_signed|is_unsigned)(_v)?<|numeric_limits<[A-Z])")
+      fault("asks the standard library of an element type: std::${CMAKE_MATCH_1}")
+    endif()
+  endif()
 endforeach()
 
 # DEFT_IMPLEMENTATION compiles what deft::compiled does: every <folder>/<folder>.ipp.

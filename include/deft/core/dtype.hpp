@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/dtype.hpp: element types.
 #pragma once
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/element_type.hpp>
 #include <deft/core/error.hpp>
 #include <initializer_list>
 #include <iosfwd>
@@ -13,51 +15,16 @@
 
 namespace deft {
 
-/// Element type. The numbers are part of the wire format.
-enum class dtype : std::uint8_t {
-  none = 0,  ///< no value, as of an operation
-  float32 = 1,
-  float64 = 2,
-  int32 = 3,
-  int64 = 4,
-  uint8 = 5,
-  boolean = 6,
-};
-
-namespace ext {
-
-inline constexpr int dtype_count = 7;
-
-}  // namespace ext
-
-namespace detail {
-template <class T>
-inline constexpr dtype dtype_of_v = dtype::none;
-template <>
-inline constexpr dtype dtype_of_v<float> = dtype::float32;
-template <>
-inline constexpr dtype dtype_of_v<double> = dtype::float64;
-template <>
-inline constexpr dtype dtype_of_v<std::int32_t> = dtype::int32;
-template <>
-inline constexpr dtype dtype_of_v<std::int64_t> = dtype::int64;
-template <>
-inline constexpr dtype dtype_of_v<std::uint8_t> = dtype::uint8;
-template <>
-inline constexpr dtype dtype_of_v<bool> = dtype::boolean;
-}  // namespace detail
-
 /// The dtype of a C++ type: `dtype_of<float>` is dtype::float32. none for a type that no tensor
 /// holds, such as long long where std::int64_t is long.
 template <class T>
-inline constexpr dtype dtype_of = detail::dtype_of_v<std::remove_cv_t<T>>;
+inline constexpr dtype dtype_of = ext::element_type<std::remove_cv_t<T>>::tag;
 
 namespace ext {
 
 /// A type that a tensor can hold.
 template <class T>
-concept element = dtype_of<T>
-!= dtype::none;
+concept element = (dtype_of<T> != dtype::none);
 
 }  // namespace ext
 
@@ -74,12 +41,45 @@ inline constexpr bool is_element_type = element<T>;
 
 namespace ext {
 
-constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
-constexpr bool is_integer(dtype t) {
-  return t == dtype::int32 || t == dtype::int64 || t == dtype::uint8;
+/// What is known of a dtype at run time.
+struct dtype_traits {
+  element_kind kind = element_kind::none;
+  std::uint8_t size = 0;  ///< of an element, in bytes
+  element_names names{"none", {}, {}};
+};
+
+}  // namespace ext
+
+namespace detail {
+/// By the number of the dtype.
+inline constexpr auto traits_of_dtypes = []<class... T>(type_sequence<T...>) {
+  std::array<dtype_traits, sizeof...(T) + 1> all{};
+  ((all[static_cast<std::size_t>(element_type<T>::tag)] = {element_type<T>::kind, sizeof(T),
+                                                           element_type<T>::names}),
+   ...);
+  return all;
+}(element_types());
+}  // namespace detail
+
+namespace ext {
+
+/// The number of dtypes, with none.
+inline constexpr int dtype_count = static_cast<int>(detail::traits_of_dtypes.size());
+
+constexpr bool is_valid(dtype t) { return t > dtype::none && static_cast<int>(t) < dtype_count; }
+/// Those of none for what is not valid.
+constexpr const dtype_traits& traits_of(dtype t) {
+  return detail::traits_of_dtypes[is_valid(t) ? static_cast<std::size_t>(t) : 0];
 }
+/// The dtype of that name, as in `dtype_named(&element_names::numpy, "f4")`; none if there is none.
+constexpr dtype dtype_named(std::string_view element_names::*format, std::string_view name) {
+  for (int i = 1; i < dtype_count; ++i)
+    if (const auto t = static_cast<dtype>(i); traits_of(t).names.*format == name) return t;
+  return dtype::none;
+}
+constexpr bool is_floating(dtype t) { return traits_of(t).kind == element_kind::floating; }
+constexpr bool is_integer(dtype t) { return traits_of(t).kind == element_kind::integer; }
 constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
-constexpr bool is_valid(dtype t) { return t > dtype::none && t <= dtype::boolean; }
 
 /// A set of dtypes.
 struct dtype_set {
@@ -96,52 +96,33 @@ struct dtype_set {
   }
   friend bool operator==(dtype_set, dtype_set) = default;
 };
-inline constexpr dtype_set floating_dtypes{dtype::float32, dtype::float64};
+
+}  // namespace ext
+
+namespace detail {
+template <class Has>
+constexpr dtype_set dtypes_that(Has has) {
+  dtype_set all;
+  for (int i = 1; i < dtype_count; ++i)
+    if (const auto t = static_cast<dtype>(i); has(t)) all = all | dtype_set{t};
+  return all;
+}
+}  // namespace detail
+
+namespace ext {
+
+inline constexpr dtype_set floating_dtypes = detail::dtypes_that(&is_floating);
 inline constexpr dtype_set index_dtypes{dtype::int32, dtype::int64};
-inline constexpr dtype_set numeric_dtypes =
-    floating_dtypes | index_dtypes | dtype_set{dtype::uint8};
-inline constexpr dtype_set all_dtypes = numeric_dtypes | dtype_set{dtype::boolean};
+inline constexpr dtype_set numeric_dtypes = detail::dtypes_that(&is_numeric);
+inline constexpr dtype_set all_dtypes = detail::dtypes_that(&is_valid);
 
 /// Bytes of one element; 0 for none.
-constexpr std::size_t size_of_dtype(dtype t) {
-  switch (t) {
-    case dtype::float32:
-    case dtype::int32:
-      return 4;
-    case dtype::float64:
-    case dtype::int64:
-      return 8;
-    case dtype::uint8:
-    case dtype::boolean:
-      return 1;
-    case dtype::none:
-      break;
-  }
-  return 0;
-}
+constexpr std::size_t size_of_dtype(dtype t) { return traits_of(t).size; }
 
 }  // namespace ext
 
 /// TensorFlow's names: "float", "double", "int32", "int64", "uint8", "bool".
-constexpr std::string_view to_string(dtype t) {
-  switch (t) {
-    case dtype::float32:
-      return "float";
-    case dtype::float64:
-      return "double";
-    case dtype::int32:
-      return "int32";
-    case dtype::int64:
-      return "int64";
-    case dtype::uint8:
-      return "uint8";
-    case dtype::boolean:
-      return "bool";
-    case dtype::none:
-      break;
-  }
-  return "none";
-}
+constexpr std::string_view to_string(dtype t) { return ext::traits_of(t).names.tensorflow; }
 /// Prints the name that to_string yields.
 template <std::derived_from<std::ios_base> Stream>
 Stream& operator<<(Stream& s, dtype t) {
@@ -149,29 +130,40 @@ Stream& operator<<(Stream& s, dtype t) {
   return s;
 }
 
+namespace detail {
+template <class F, class T, class... Rest>
+constexpr decltype(auto) visit_among(type_sequence<T, Rest...>, dtype t, F& f) {
+  if (t == element_type<T>::tag) return f.template operator()<T>();
+  if constexpr (sizeof...(Rest) > 0)
+    return visit_among<F>(type_sequence<Rest...>(), t, f);
+  else
+    fail(errc::internal, "a value without a dtype");
+}
+}  // namespace detail
+
 namespace ext {
 
 /// Calls `f.template operator()<T>()` with the C++ type of `t`.
 /// Throws internal for dtype::none.
 template <class F>
 constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
-  switch (t) {
-    case dtype::float32:
-      return f.template operator()<float>();
-    case dtype::float64:
-      return f.template operator()<double>();
-    case dtype::int32:
-      return f.template operator()<std::int32_t>();
-    case dtype::int64:
-      return f.template operator()<std::int64_t>();
-    case dtype::uint8:
-      return f.template operator()<std::uint8_t>();
-    case dtype::boolean:
-      return f.template operator()<bool>();
-    case dtype::none:
-      break;
-  }
-  fail(errc::internal, "a value without a dtype");
+  return detail::visit_among<F>(element_types(), t, f);
+}
+
+/// The unsigned integer of so many bytes: elements of one size are moved alike, whatever they mean.
+template <std::size_t Size>
+using unsigned_of =
+    std::conditional_t<Size == 8, std::uint64_t,
+                       std::conditional_t<Size == 4, std::uint32_t,
+                                          std::conditional_t<Size == 1, std::uint8_t, void>>>;
+/// Calls `f.template operator()<unsigned_of<…>>()` for elements of `size` bytes.
+template <class F>
+constexpr decltype(auto) visit_size(std::size_t size, F&& f) {
+  static_assert(all_sizes_are<1, 4, 8>, "a size that is not among those below");
+  if (size == 8) return f.template operator()<unsigned_of<8>>();
+  if (size == 4) return f.template operator()<unsigned_of<4>>();
+  if (size == 1) return f.template operator()<unsigned_of<1>>();
+  fail(errc::internal, "elements of ", size, " bytes");
 }
 
 }  // namespace ext

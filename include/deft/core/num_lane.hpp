@@ -37,10 +37,10 @@ DEFT_HD constexpr To cast_scalar(From v) {
     return v;
   else if constexpr (std::is_same_v<To, bool>)
     return v != From(0);
-  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+  else if constexpr (is_integer_type<To> && is_floating_type<From>) {
     if (v != v) return 0;
     // The bounds as From: the largest integer may round up to one beyond it.
-    constexpr To lowest = std::numeric_limits<To>::min(), highest = std::numeric_limits<To>::max();
+    constexpr To lowest = least_of<To>, highest = greatest_of<To>;
     constexpr From low = static_cast<From>(lowest), high = static_cast<From>(highest);
     if (v <= low) return lowest;
     if (v >= high) return highest;
@@ -52,9 +52,8 @@ DEFT_HD constexpr To cast_scalar(From v) {
 template <element T>
 struct math<lane<T>> {
   using V = lane<T>;
-  using U = std::make_unsigned_t<
-      std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, int>>;
-  static constexpr bool floating = std::is_floating_point_v<T>;
+  using U = std::make_unsigned_t<std::conditional_t<is_integer_type<T>, T, int>>;
+  static constexpr bool floating = is_floating_type<T>;
 
   // Integers wrap: through the unsigned type, where overflow is defined.
   static DEFT_HD constexpr V add(V a, V b) {
@@ -88,7 +87,7 @@ struct math<lane<T>> {
       return a.v / b.v;
     else {
       if (b.v == 0) return division_by_zero("div"), 0;
-      if constexpr (std::is_signed_v<T>)
+      if constexpr (element_type<T>::is_signed)
         if (b.v == -1) return neg(a);  // the smallest integer wraps
       return a.v / b.v;
     }
@@ -96,7 +95,7 @@ struct math<lane<T>> {
   static DEFT_HD constexpr V mod(V a, V b) {
     static_assert(!floating, "[mod] the operation expects integers");
     if (b.v == 0) return division_by_zero("mod"), 0;
-    if constexpr (std::is_signed_v<T>)
+    if constexpr (element_type<T>::is_signed)
       if (b.v == -1) return 0;  // where the quotient would overflow, too
     return a.v % b.v;
   }
@@ -120,7 +119,7 @@ struct math<lane<T>> {
   static DEFT_HD constexpr V abs(V a) {
     if constexpr (floating)
       return a.v < 0 ? -a.v : a.v + 0;  // of -0, too
-    else if constexpr (std::is_unsigned_v<T>)
+    else if constexpr (!element_type<T>::is_signed)
       return a;
     else
       return a.v < 0 ? neg(a) : a;

@@ -38,22 +38,14 @@ struct stored_type {
 
   std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : ext::size_of_dtype(type); }
 };
-constexpr stored_type stored_types[] = {{"F32", dtype::float32},
-                                        {"F64", dtype::float64},
-                                        {"I32", dtype::int32},
-                                        {"I64", dtype::int64},
-                                        {"U8", dtype::uint8},
-                                        {"BOOL", dtype::boolean},
-                                        {"F16", dtype::float32, ext::from_float16},
-                                        {"BF16", dtype::float32, ext::from_bfloat16}};
-
-std::string_view name_of_type(dtype t) {
-  return std::ranges::find(stored_types, t, &stored_type::type)->name;
-}
-/// nullptr if there is none.
-const stored_type* type_of_name(std::string_view name) {
-  const auto* found = std::ranges::find(stored_types, name, &stored_type::name);
-  return found == std::end(stored_types) ? nullptr : found;
+std::string_view name_of_type(dtype t) { return ext::traits_of(t).names.safetensors; }
+/// Empty if there is none.
+std::optional<stored_type> type_of_name(std::string_view name) {
+  if (name == "F16") return stored_type{name, dtype::float32, ext::from_float16};
+  if (name == "BF16") return stored_type{name, dtype::float32, ext::from_bfloat16};
+  const dtype t = ext::dtype_named(&ext::element_names::safetensors, name);
+  if (t == dtype::none) return {};
+  return stored_type{name, t};
 }
 
 std::string hex(std::uint32_t v) {
@@ -139,7 +131,7 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
       !offsets->is_array() || offsets->get_array().size() != 2)
     bad();
   e.type = type->get_string().c_str();
-  const stored_type* held = type_of_name(e.type);
+  const auto held = type_of_name(e.type);
   const std::size_t rank = shape->get_array().size();
   if (!held)
     e.unsupported = ext::str("of ", ext::printable(e.type));

@@ -187,7 +187,7 @@ void read_number(const State& state, std::size_t column, T& to) {
   if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
   const char* const last = s.data() + s.size();
   auto [end, error] = std::from_chars(s.data(), last, to);
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (is_floating_type<T>)
     if (error == std::errc::result_out_of_range && is_below_one(s)) {
       // Too small, not too large: the nearest number may still be one above 0.
       long double wide = 0;

@@ -16,13 +16,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, ".npy files are little-endian");
 
-struct npy_dtype {
-  std::string_view name;  ///< without the byte order
-  dtype type;
-};
-constexpr npy_dtype npy_dtypes[] = {{"f4", dtype::float32}, {"f8", dtype::float64},
-                                    {"i4", dtype::int32},   {"i8", dtype::int64},
-                                    {"u1", dtype::uint8},   {"b1", dtype::boolean}};
 constexpr std::string_view npy_magic("\x93NUMPY", 6);
 
 class npy_reader : detail::input_file {
@@ -135,12 +128,14 @@ class npy_reader : detail::input_file {
   }
 
   dtype dtype_of_header() const {
-    for (const auto& [name, type] : npy_dtypes)
-      if (descr_.size() == 3 && descr_.substr(1) == name) {
-        if (descr_[0] == '>' && ext::size_of_dtype(type) > 1) unsupported("big-endian elements");
-        if (fortran_ == "True") unsupported("Fortran order");
-        return type;
-      }
+    const dtype type = descr_.empty() ? dtype::none
+                                      : ext::dtype_named(&ext::element_names::numpy,
+                                                         std::string_view(descr_).substr(1));
+    if (type != dtype::none) {
+      if (descr_[0] == '>' && ext::size_of_dtype(type) > 1) unsupported("big-endian elements");
+      if (fortran_ == "True") unsupported("Fortran order");
+      return type;
+    }
     unsupported(ext::str("elements of type ", ext::printable(descr_)));
   }
   /// Any other byte in a bool would be undefined behaviour.
@@ -174,13 +169,12 @@ class npy_reader : detail::input_file {
 any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
 
 void write_npy(const std::string& file, const any_array& array) {
-  std::string descr;
-  for (const auto& [name, type] : npy_dtypes)
-    if (type == array.type()) descr = ext::str(ext::size_of_dtype(type) > 1 ? "<" : "|", name);
-  if (descr.empty()) ext::fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
+  if (!array.valid()) ext::fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
+  const auto& type = ext::traits_of(array.type());
   std::string header =
-      ext::str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
-               ext::join(array.shape(), ", "), array.shape().rank() == 1 ? ",), }" : "), }");
+      ext::str("{'descr': '", type.size > 1 ? '<' : '|', type.names.numpy,
+               "', 'fortran_order': False, 'shape': (", ext::join(array.shape(), ", "),
+               array.shape().rank() == 1 ? ",), }" : "), }");
   // Elements begin at a multiple of 64 bytes.
   constexpr std::size_t before = npy_magic.size() + 4;
   header.append(63 - (before + header.size()) % 64, ' ');

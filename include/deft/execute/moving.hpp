@@ -6,19 +6,6 @@
 
 namespace deft::ext::moving {
 
-/// Elements of one size are moved alike, whatever they mean.
-template <class F>
-decltype(auto) by_size(dtype t, F&& f) {
-  switch (size_of_dtype(t)) {
-    case 8:
-      return f.template operator()<std::uint64_t>();
-    case 4:
-      return f.template operator()<std::uint32_t>();
-    default:
-      return f.template operator()<std::uint8_t>();
-  }
-}
-
 /// The result of a transpose as levels, outermost first: axes that stay adjacent are merged, those
 /// of extent 1 are dropped; at least one level.
 struct transpose_levels {

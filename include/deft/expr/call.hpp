@@ -148,7 +148,7 @@ decltype(auto) operand_value(const X& x) {
 template <class X>
 struct literal_type {
   using type = std::conditional_t<std::is_same_v<X, bool>, bool,
-                                  std::conditional_t<std::is_integral_v<X>, std::int32_t, X>>;
+                                  std::conditional_t<std::integral<X>, std::int32_t, X>>;
 };
 
 /// The dtype that literals take: that of the first tensor from operand number `First` on.

@@ -200,7 +200,7 @@ any_tensor add_node(const op_def& def, int first_value, std::span<const any_argu
     if (a.is_literal && literals == dtype::none)
       literals = std::visit(
           []<class T>(T) {
-            return dtype_of<std::conditional_t<std::is_integral_v<T>, std::int32_t, T>>;
+            return dtype_of<std::conditional_t<std::integral<T>, std::int32_t, T>>;
           },
           a.number);
   boost::container::small_vector<output, 8> inputs;
@@ -258,7 +258,7 @@ any_array scalar_of(const literal& v, dtype type) {
   visit_dtype(type, [&]<class T>() {
     std::visit(
         [&]<class S>(S s) {
-          if constexpr (std::is_integral_v<T> && std::is_floating_point_v<S>)
+          if constexpr (!is_floating_type<T> && std::floating_point<S>)
             fail(errc::invalid_argument, "a floating literal with a tensor of ", type, ": ", s);
           else
             *value.mutable_data<T>() = survive<T>(s);

@@ -80,9 +80,9 @@ template <class T>
 attr_value encode_attribute(const T& v) {
   if constexpr (std::is_same_v<T, dims>)
     return integers(v.begin(), v.end());
-  else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+  else if constexpr (std::integral<T> || std::is_enum_v<T>)
     return static_cast<std::int64_t>(v);
-  else if constexpr (std::is_floating_point_v<T>)
+  else if constexpr (std::floating_point<T>)
     return static_cast<double>(v);
   else
     return v;
@@ -94,10 +94,10 @@ attr_value encode_attribute(const T& v) {
 
 template <class T>
 T decode_attribute(const attr_value& v, std::string_view op, std::string_view name) {
-  using Stored = std::conditional_t<
-      std::is_same_v<T, dims>, integers,
-      std::conditional_t<std::is_integral_v<T> || std::is_enum_v<T>, std::int64_t,
-                         std::conditional_t<std::is_floating_point_v<T>, double, T>>>;
+  using Stored =
+      std::conditional_t<std::is_same_v<T, dims>, integers,
+                         std::conditional_t<std::integral<T> || std::is_enum_v<T>, std::int64_t,
+                                            std::conditional_t<std::floating_point<T>, double, T>>>;
   const Stored* s = std::get_if<Stored>(&v);
   if (!s) bad_attribute(op, name);
   if constexpr (std::is_same_v<T, dims>) {
@@ -119,7 +119,7 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
     return *s;
   else {
     T narrow = static_cast<T>(*s);
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::integral<T>)
       if (static_cast<std::int64_t>(narrow) != *s) bad_attribute(op, name);
     return narrow;
   }

@@ -176,9 +176,9 @@ using got = typename got_of<std::remove_cvref_t<X>>::type;
 template <class T, class S>
 bool survives(S s) {
   const T t = static_cast<T>(s);
-  if constexpr (std::is_integral_v<S> && std::is_integral_v<T>)
+  if constexpr (std::integral<S> && !is_floating_type<T>)
     return static_cast<S>(t) == s && (t < T{}) == (s < S{});
-  else if constexpr (std::is_integral_v<S>)  // every integer of 64 bits is a long double
+  else if constexpr (std::integral<S>)  // every integer of 64 bits is a long double
     return static_cast<long double>(t) == static_cast<long double>(s);
   else
     return std::isinf(t) == std::isinf(s);
@@ -187,10 +187,10 @@ bool survives(S s) {
 using literal = std::variant<std::int64_t, std::uint64_t, float, double>;
 template <class S>
 literal literal_of(S s) {
-  if constexpr (std::is_floating_point_v<S>)
+  if constexpr (std::floating_point<S>)
     return static_cast<std::conditional_t<std::is_same_v<S, float>, float, double>>(s);
   else
-    return static_cast<std::conditional_t<std::is_signed_v<S>, std::int64_t, std::uint64_t>>(s);
+    return static_cast<std::conditional_t<std::signed_integral<S>, std::int64_t, std::uint64_t>>(s);
 }
 
 /// Throws invalid_argument: `v` does not fit `type`; `node` and `w` are the operation or tensor
@@ -207,7 +207,7 @@ T survive(S s) {
 
 template <class T, class S>
 inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
-                                     (std::is_floating_point_v<T> || !std::is_floating_point_v<S>);
+                                     (is_floating_type<T> || !std::floating_point<S>);
 
 }  // namespace detail
 

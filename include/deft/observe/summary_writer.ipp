@@ -94,7 +94,7 @@ bitmap bitmap_of(const any_array& pixels) {
   bitmap b{shape[0], shape[1], channels, {}};
   ext::visit_dtype(type, [&]<class T>() {
     for (const T v : pixels.span<T>()) {
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (ext::is_floating_type<T>)
         b.bytes += static_cast<char>(std::lround(255 * (v >= 0 ? std::min<T>(v, 1) : 0)));
       else
         b.bytes += static_cast<char>(v);

@@ -35,7 +35,7 @@ any_tensor steps_between(const any_tensor& begin, const any_tensor& end, const a
 any_tensor arange_from(const any_tensor& begin, const any_tensor& step, const size_argument& n,
                        source_place w);
 template <class T>
-using arange_number = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+using arange_number = std::conditional_t<is_floating_type<T>, double, std::int64_t>;
 
 /// The dtype of arange(begin, end, step): that of its tensors, or of its numbers together.
 template <class T, class... A>
@@ -62,7 +62,7 @@ struct arange_type<void, A...> {
   };
   /// Integers are int64.
   using numbers =
-      std::conditional_t<(std::is_floating_point_v<std::conditional_t<scalar<A>, A, int>> || ...),
+      std::conditional_t<(std::floating_point<A> || ...),
                          std::conditional_t<(std::is_same_v<A, double> || ...), double, float>,
                          std::int64_t>;
   using type = typename first<typename arange_value<A>::type..., numbers>::type;
@@ -84,7 +84,7 @@ inline constexpr bool is_operand_of = [] {
   if constexpr (typed_expression<A>)
     return std::is_same_v<value_type_of<A>, T>;
   else
-    return !(scalar<A> && std::is_floating_point_v<A> && std::is_integral_v<T>);
+    return !(std::floating_point<A> && !is_floating_type<T>);
 }();
 template <class T>
 inline constexpr dtype dtype_or_none = dtype_of<T>;
@@ -111,7 +111,7 @@ auto arange(const N& n, ext::source_place w = ext::here()) {
   if constexpr (!ext::is_numeric(dtype_of<T>)) {
     static_assert(detail::takes<op::arange, T>, "[arange] expects a dtype of numbers");
     return detail::refused();
-  } else if constexpr (ext::scalar<N> && !std::is_integral_v<N>) {
+  } else if constexpr (ext::scalar<N> && !std::integral<N>) {
     static_assert(
         detail::takes<op::arange, N>,
         "[arange] expects a number of elements, and got a floating number: arange(0, end, "

@@ -22,7 +22,7 @@ namespace detail {
 /// The element type of a list of Ts: T, or the integer of its width.
 template <class T>
 using list_element =
-    std::conditional_t<element<T> || !std::is_integral_v<T> || std::is_unsigned_v<T>, T,
+    std::conditional_t<element<T> || !std::signed_integral<T>, T,
                        std::conditional_t<sizeof(T) == 8, std::int64_t,
                                           std::conditional_t<sizeof(T) == 4, std::int32_t, void>>>;
 template <class T>

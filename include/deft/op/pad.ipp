@@ -12,14 +12,13 @@ namespace deft {
 
 bool op::pad::value_fits(dtype type) const {
   return ext::visit_dtype(type, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (ext::is_floating_type<T>)
       return std::isinf(static_cast<T>(value)) == std::isinf(value);
     else if constexpr (std::is_same_v<T, bool>)
       return value == 0 || value == 1;
     else  // the largest integer may round up to one beyond it
-      return value == std::floor(value) &&
-             value >= static_cast<double>(std::numeric_limits<T>::min()) &&
-             value < static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
+      return value == std::floor(value) && value >= static_cast<double>(ext::least_of<T>) &&
+             value < static_cast<double>(ext::greatest_of<T> / 2 + 1) * 2;
   });
 }
 

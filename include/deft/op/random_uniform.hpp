@@ -21,12 +21,12 @@ struct random_uniform : random {
   template <class T>
   T first() const {
     const T v = static_cast<T>(low);
-    return v < low ? std::nextafter(v, std::numeric_limits<T>::infinity()) : v;
+    return v < low ? std::nextafter(v, greatest_of<T>) : v;
   }
   template <class T>
   T last() const {
     const T v = static_cast<T>(high);
-    return v < high || low == high ? v : std::nextafter(v, -std::numeric_limits<T>::infinity());
+    return v < high || low == high ? v : std::nextafter(v, least_of<T>);
   }
 };
 }  // namespace deft::op

@@ -11,7 +11,7 @@ ext::tensor_type op::random_uniform::infer(std::span<const ext::tensor_type> in)
     ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
               ") is empty");
   ext::visit_dtype(type, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (is_floating_type<T>) {
       if (!std::isfinite(static_cast<T>(high - low)))
         ext::fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
                   ") is wider than the largest ", type);

@@ -19,7 +19,7 @@ inline constexpr bool are_features_of = [] {
   auto fits = [&](const dims& v) {
     return v.n == 1 && (v.e[0] == x.e[x.n - 1] || v.e[0] == dyn || x.e[x.n - 1] == dyn);
   };
-  return x.n > 0 && (fits(extents_of<V>) && ...) && std::is_floating_point_v<value_type_of<X>> &&
+  return x.n > 0 && (fits(extents_of<V>) && ...) && is_floating_type<value_type_of<X>> &&
          (std::is_same_v<value_type_of<X>, value_type_of<V>> && ...);
 }();
 

@@ -56,8 +56,9 @@ any_tensor scale_for_squares(const any_tensor& x, const axes& over, Keep... keep
       where(mean(abs(x), over, keep...) > large, scale, literal_like(1, x.type(), {})));
 }
 double largest_of(dtype t) {
-  return t == dtype::float32 ? std::numeric_limits<float>::max()
-                             : std::numeric_limits<double>::max();
+  double largest = 0;
+  visit_dtype(t, [&]<class T>() { largest = static_cast<double>(highest_of<T>); });
+  return largest;
 }
 
 /// What normalizations need of x: for a number c near its mean, left = (x - c) fit, and the mean

@@ -49,14 +49,13 @@ constexpr bool are_gates(const dims& x, const dims& h, const dims& kernel, const
 }
 template <class X, class C, class H, class W, class B>
 inline constexpr bool can_be_lstm =
-    std::is_same_v<value_type_of<X>, value_type_of<W>>&&
-        std::is_floating_point_v<value_type_of<X>>&& may_equal(extents_of<C>, extents_of<H>) &&
+    std::is_same_v<value_type_of<X>, value_type_of<W>>&& is_floating_type<value_type_of<X>>&&
+        may_equal(extents_of<C>, extents_of<H>) &&
     are_gates(extents_of<X>, extents_of<H>, extents_of<W>, extents_of<B>, 4);
 template <class X, class H, class W, class B, class W2, class B2>
 inline constexpr bool can_be_gru =
-    std::is_same_v<value_type_of<X>, value_type_of<W>>&&
-        std::is_floating_point_v<value_type_of<X>>&& are_gates(extents_of<X>, extents_of<H>,
-                                                               extents_of<W>, extents_of<B>, 2) &&
+    std::is_same_v<value_type_of<X>, value_type_of<W>>&& is_floating_type<value_type_of<X>>&&
+        are_gates(extents_of<X>, extents_of<H>, extents_of<W>, extents_of<B>, 2) &&
     are_gates(extents_of<X>, extents_of<H>, extents_of<W2>, extents_of<B2>, 1);
 
 any_state add_lstm(const any_tensor& x, const any_state& state, const any_tensor& kernel,

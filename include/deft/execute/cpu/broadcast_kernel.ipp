@@ -7,8 +7,9 @@
 namespace deft::ext::cpu {
 
 void repeat(char* to, const void* from, std::size_t size, std::int64_t count, std::int64_t times) {
-  auto as = [&]<class U>(U v) {
+  visit_size(size, [&]<class U>() {
     constexpr std::int64_t line = 64 / sizeof(U);
+    U v;
     for (std::int64_t i = 0; i < count; ++i) {
       std::memcpy(&v, static_cast<const char*>(from) + i * std::int64_t{sizeof v}, sizeof v);
       std::int64_t t = 0;
@@ -20,13 +21,7 @@ void repeat(char* to, const void* from, std::size_t size, std::int64_t count, st
       }
       for (; t < times; ++t, to += sizeof v) std::memcpy(to, &v, sizeof v);
     }
-  };
-  if (size == 4)
-    as(std::uint32_t());
-  else if (size == 8)
-    as(std::uint64_t());
-  else
-    as(std::uint8_t());
+  });
 }
 
 integers literals_of(const program_part& part, const program& region,

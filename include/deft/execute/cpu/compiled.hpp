@@ -229,8 +229,7 @@ struct row_kernel : operand_walk<X> {
   }
   template <int Size>
   static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
-    using U = std::conditional_t<Size == 8, std::int64_t,
-                                 std::conditional_t<Size == 4, std::int32_t, std::uint8_t>>;
+    using U = unsigned_of<Size>;
     const U* from = reinterpret_cast<const U*>(at);
     U first;
     std::memcpy(&first, at, Size);

@@ -220,7 +220,7 @@ struct folding {
 template <class F, bool Mean, class Use>
 void with_folding(dtype t, Use&& use) {
   visit_dtype(t, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool> && (!Mean || std::is_floating_point_v<T>))
+    if constexpr (!std::is_same_v<T, bool> && (!Mean || is_floating_type<T>))
       use(folding<T, F, Mean>());
   });
 }

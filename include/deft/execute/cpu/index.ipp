@@ -280,7 +280,7 @@ class one_hot_kernel final : public typed_kernel {
 template <class How, class T>
 DEFT_ALWAYS_INLINE bool beats(T x, T best) {
   const bool better = std::is_same_v<How, largest> ? x > best : x < best;
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (is_floating_type<T>)
     return better || (x != x && best == best);
   else
     return better;

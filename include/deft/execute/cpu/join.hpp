@@ -20,7 +20,7 @@ struct plus {
   /// What leaves every value as it is, zeros of either sign too.
   template <class T>
   static constexpr T identity() {
-    return std::is_floating_point_v<T> ? -T(0) : T(0);
+    return is_floating_type<T> ? -T(0) : T(0);
   }
   template <class V>
   static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
@@ -34,10 +34,7 @@ struct plus {
 struct largest {
   template <class T>
   static constexpr T nothing() {
-    if constexpr (std::is_floating_point_v<T>)
-      return -std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::min();
+    return least_of<T>;
   }
   template <class T>
   static constexpr T identity() {
@@ -55,10 +52,7 @@ struct largest {
 struct smallest {
   template <class T>
   static constexpr T nothing() {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::max();
+    return greatest_of<T>;
   }
   template <class T>
   static constexpr T identity() {

@@ -293,7 +293,7 @@ void run(const task<T>& t) {
     return;
   }
   if (vector_product(t)) return;
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (is_floating_type<T>)
     if (!by_panels_is_faster(t)) return packed_product(t);
   by_panels(t);
 }

@@ -239,7 +239,7 @@ namespace deft::ext::cpu {
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> multiply_add(const pack<T, L>& a, const pack<T, L>& b,
                                            const pack<T, L>& c) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (is_floating_type<T>) {
     using P = packet<T, pack<T, L>::width>;
     return detail::each<pack<T, L>>(
         [](auto x, auto y, auto z) DEFT_INLINED { return P::madd(x, y, z); }, a, b, c);
@@ -249,7 +249,7 @@ DEFT_ALWAYS_INLINE pack<T, L> multiply_add(const pack<T, L>& a, const pack<T, L>
 /// The same of single numbers.
 template <element T>
 DEFT_ALWAYS_INLINE T multiply_add(T a, T b, T c) {
-  if constexpr (std::is_floating_point_v<T> && fused_multiply_add)
+  if constexpr (is_floating_type<T> && fused_multiply_add)
     return std::fma(a, b, c);
   else
     return (num::lane<T>(a) * b + c).v;

@@ -20,7 +20,7 @@ template <element T, int L>
 struct math<cpu::pack<T, L>> {
   using V = cpu::pack<T, L>;
   using M = cpu::mask<sizeof(T), L>;
-  static constexpr bool floating = std::is_floating_point_v<T>;
+  static constexpr bool floating = is_floating_type<T>;
   // Integers wrap: computed without sign.
   using U = cpu::vec<typename std::conditional_t<floating, std::type_identity<T>,
                                                  std::make_unsigned<cpu::stored<T>>>::type,
@@ -104,7 +104,7 @@ struct math<cpu::pack<T, L>> {
   static DEFT_ALWAYS_INLINE V abs(V a) {
     if constexpr (floating)
       return map([](auto x) DEFT_INLINED { return P::abs(x); }, a);
-    else if constexpr (std::is_unsigned_v<T>)
+    else if constexpr (!element_type<T>::is_signed)
       return a;
     else
       return select_pack(less(a, 0), neg(a), a);
@@ -155,13 +155,12 @@ struct math<cpu::pack<T, L>> {
       return v;
     else if constexpr (std::is_same_v<To, bool>)
       return v != 0;
-    else if constexpr (std::is_integral_v<To> && floating) {
-      using limits = std::numeric_limits<To>;
-      const M below = v <= limits::min(), above = v >= limits::max();
+    else if constexpr (is_integer_type<To> && floating) {
+      const M below = v <= least_of<To>, above = v >= greatest_of<To>;
       const M inside = !(below || above || v != v);
       const Result r = cpu::detail::convert<Result>(num::select(inside, v, 0));
-      return num::select(below, Result(limits::min()),
-                         num::select(above, Result(limits::max()), r));
+      return num::select(below, Result(least_of<To>),
+                         num::select(above, Result(greatest_of<To>), r));
     } else
       return cpu::detail::convert<Result>(v);
   }

@@ -166,7 +166,7 @@ struct packet {
     if constexpr (N == 1 || !traits::HasLog)
       return lanewise(x, [](T t) DEFT_INLINED { return std::log(t); });
     else {  // Eigen's takes denormals for the smallest normal number
-      const auto denormal = x < std::numeric_limits<T>::min();
+      const auto denormal = x < smallest_normal<T>;
       const vec y = out(Eigen::internal::plog(in(denormal ? x * T(0x1p64) : x)));
       return denormal ? y - T(44.361419555836499802) : y;
     }
@@ -203,8 +203,7 @@ struct packet {
     if (same && y[0] == -1) return 1 / x;
     if (same && y[0] == T(0.5)) {
       const vec root = sqrt(x) + T(0);  // of -0 it is 0
-      return x == -std::numeric_limits<T>::infinity() ? all(std::numeric_limits<T>::infinity())
-                                                      : root;
+      return x == least_of<T> ? all(greatest_of<T>) : root;
     }
     for (int i = 0; i < N; ++i) x[i] = same ? std::pow(x[i], y[0]) : power(x[i], y[i]);
     return x;
@@ -214,7 +213,7 @@ struct packet {
     if (y == 3) return x * x * x;
     if (y == 1) return x;
     if (y == -1) return 1 / x;
-    if (y == T(0.5)) return x == -std::numeric_limits<T>::infinity() ? -x : std::sqrt(x) + T(0);
+    if (y == T(0.5)) return x == least_of<T> ? -x : std::sqrt(x) + T(0);
     return std::pow(x, y);
   }
   static DEFT_ALWAYS_INLINE vec floor(vec x) {

@@ -20,8 +20,8 @@ namespace deft::ext::cpu {
 namespace moving {
 namespace {
 
-using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
-    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
+using deft::ext::moving::byte_runs, deft::ext::moving::part_runs, deft::ext::moving::positions,
+    deft::ext::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -38,7 +38,7 @@ class broadcast_kernel final : public typed_kernel {
   }
   void run(const kernel_call& c) override {
     if (layout_.elements() == 0) return;
-    by_size(type(), [&]<class T>() { fill<T>(c.in, static_cast<T*>(c.out[0])); });
+    visit_size(size_of_dtype(type()), [&]<class T>() { fill<T>(c.in, static_cast<T*>(c.out[0])); });
   }
 
  private:
@@ -83,8 +83,8 @@ class transpose_kernel final : public typed_kernel {
   }
   void run(const kernel_call& c) override {
     if (elements_ == 0) return;
-    by_size(type(),
-            [&]<class T>() { move(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0])); });
+    visit_size(size_of_dtype(type()),
+               [&]<class T>() { move(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0])); });
   }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 template <class T>
 struct exponentials {
   using V = num::lane<T>;
-  static constexpr T infinity = std::numeric_limits<T>::infinity();
+  static constexpr T infinity = greatest_of<T>;
   T most, sum;
 
   static DEFT_HD exponentials none() { return below(-infinity); }

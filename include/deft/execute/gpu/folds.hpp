@@ -12,7 +12,7 @@ namespace deft::ext::gpu {
 struct plus {
   template <class T>
   static DEFT_HD T neutral() {
-    return std::is_floating_point_v<T> ? -T(0) : T(0);
+    return is_floating_type<T> ? -T(0) : T(0);
   }
   template <class T>
   static DEFT_HD T combine(T a, T b) {
@@ -23,10 +23,7 @@ struct plus {
 struct largest {
   template <class T>
   static DEFT_HD T neutral() {
-    if constexpr (std::is_floating_point_v<T>)
-      return -std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::min();
+    return least_of<T>;
   }
   template <class T>
   static DEFT_HD T combine(T a, T b) {
@@ -37,10 +34,7 @@ struct largest {
 struct smallest {
   template <class T>
   static DEFT_HD T neutral() {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::max();
+    return greatest_of<T>;
   }
   template <class T>
   static DEFT_HD T combine(T a, T b) {
@@ -67,7 +61,7 @@ template <class T>
 struct of_nothing {
   T* to;
   T value;
-  of_nothing(T* t, bool mean) : to(t), value(mean ? std::numeric_limits<T>::quiet_NaN() : T(0)) {}
+  of_nothing(T* t, bool mean) : to(t), value(mean ? not_a_number<T> : T(0)) {}
   DEFT_HD void operator()(std::int64_t i) const { to[i] = value; }
 };
 

@@ -59,7 +59,7 @@ struct tile {
   };
   static DEFT_HD std::int64_t within(std::int64_t i, std::int64_t n) { return i < n ? i : n - 1; }
   static DEFT_HD T multiply_add(T x, T y, T z) {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (is_floating_type<T>)
       return x * y + z;  // rounded once where that is as quick
     else
       return (num::lane<T>(x) * y + z).v;

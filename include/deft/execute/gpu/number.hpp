@@ -44,7 +44,7 @@ struct math<gpu::number<T>> {
   static DEFT_HD constexpr V sub(V a, V b) { return {bare(a) - bare(b), either(a, b)}; }
   static DEFT_HD constexpr V mul(V a, V b) { return {bare(a) * bare(b), either(a, b)}; }
   static DEFT_HD constexpr V div(V a, V b) {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (is_integer_type<T>)
       if (b.v == 0) return {L(0), fault::div};
     return {bare(a) / bare(b), either(a, b)};
   }

@@ -17,8 +17,8 @@ namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace moving {
 namespace {
 
-using deft::ext::moving::by_size, deft::ext::moving::byte_runs, deft::ext::moving::part_runs,
-    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
+using deft::ext::moving::byte_runs, deft::ext::moving::part_runs, deft::ext::moving::positions,
+    deft::ext::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -53,7 +53,7 @@ class moving_kernel : public queued_kernel {
  public:
   void queue(const kernel_call& c, stream& s) override {
     if (out().elements() == 0) return;
-    by_size(type(), [&]<class T>() {
+    visit_size(size_of_dtype(type()), [&]<class T>() {
       constexpr int N = widest / sizeof(T);
       wide<N>(c) ? queue_groups<T, N>(c, s) : queue_groups<T, 1>(c, s);
     });
@@ -136,7 +136,7 @@ class transpose_kernel final : public moving_kernel {
   explicit transpose_kernel(const dims& perm) : perm_(perm) {}
 
   void queue(const kernel_call& c, stream& s) override {
-    const bool turned = out().elements() != 0 && by_size(type(), [&]<class T>() {
+    const bool turned = out().elements() != 0 && visit_size(size_of_dtype(type()), [&]<class T>() {
                           constexpr int N = sizeof(T) == 1 ? 8 : widest / sizeof(T);
                           return queue_squares<T, N>(c, s);
                         });

@@ -53,7 +53,7 @@ any_tensor random_any(Op o, const dims& shape, dtype type, const random_options&
 }
 template <class T, class Shape, class Op>
 tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, source_place w) {
-  if constexpr (!std::is_floating_point_v<T>)
+  if constexpr (!is_floating_type<T>)
     static_assert(takes<Op, T>,
                   "[random] random tensors are float or double, and another dtype was asked for");
   return tensor_of<T, Shape>(random_any(o, Shape::value, dtype_of<T>, options, w).handle());
@@ -72,7 +72,7 @@ refused refuse_unsized() {
 template <class T, class Shape, class Op>
 tensor_of<T, Shape> random_sized(Op o, const size_list& n, const random_options& options,
                                  source_place w) {
-  if constexpr (!std::is_floating_point_v<T>)
+  if constexpr (!is_floating_type<T>)
     static_assert(takes<Op, T>,
                   "[random] random tensors are float or double, and another dtype was asked for");
   const run_extents e = declared_extents(Op::name, Shape::value, n, dtype_of<T>, w);

@@ -85,7 +85,7 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
 template <class X>
 inline constexpr bool is_floating_expression = true;
 template <typed_expression X>
-inline constexpr bool is_floating_expression<X> = std::is_floating_point_v<value_type_of<X>>;
+inline constexpr bool is_floating_expression<X> = is_floating_type<value_type_of<X>>;
 template <class X>
 inline constexpr bool is_integer_expression = true;
 template <typed_expression X>
