@@ -136,6 +136,28 @@ TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location
   CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
 }
 
+TEST_CASE("stop_on_nan says at which global step it was") {
+  testing::outcome o;
+  log_lines lines;
+  CHECK(alone([&](task& self) {
+          placeholder<float> x("x");
+          const tensor<float> loss = log(x);
+          const operation train = global_step().assign_add(1);
+          {
+            monitored_session s(self, {.hooks = {stop_on_nan(loss)}});
+            for (float v : {1.f, 2.f, -1.f}) s.run(train, x = v);
+            CHECK(s.should_stop());
+          }
+          monitored_session s(self, {.hooks = {stop_on_nan(loss, true)}});
+          s.run(train, x = 1.f);
+          o = outcome_of([&] { s.run(train, x = -1.f); });
+        }) == 0);
+  CHECK(join(lines.take(), "\n").find("\" is not a number at global step 3: stopping") !=
+        std::string::npos);
+  CAPTURE(o);
+  CHECK(o.message == "the loss is not a number at global step 2");
+}
+
 TEST_CASE("what is not a number is not saved") {
   const testing::temporary_folder folder;
   log_lines lines;
