@@ -478,6 +478,40 @@ TEST_CASE("without parameter servers each worker initializes its own variables")
   CHECK(ran == 2);
 }
 
+TEST_CASE("a session warns where a job has parameter servers and no variable is on them") {
+  const auto lines_of = [](int ps, bool replicated, bool variables) {
+    threaded_job job(ps, 1);
+    log_lines lines(logging::level::warning);
+    const auto codes = job.run([&](task& self) {
+      std::optional<variable<float>> w;
+      const auto write = [&] {
+        if (variables) w.emplace("w", 1.f);
+      };
+      if (replicated) {
+        auto there = on(replica_device(self.cluster(), self.device()));
+        write();
+      } else {
+        write();
+      }
+      monitored_session s(self);
+    });
+    CHECK(codes == std::vector<int>(static_cast<std::size_t>(ps) + 1, 0));
+    std::vector<std::string> said = lines.take();
+    std::erase_if(said, [](auto& line) { return !line.starts_with("monitored_session"); });
+    return said;
+  };
+  const auto said = lines_of(1, false, true);
+  INFO(join(said, "\n"));
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].starts_with("monitored_session at test_monitored_session.cpp:"));
+  CHECK(said[0].find(": this job has tasks of job \"ps\" and no variable of the graph is on them: "
+                     "auto there = on(replica_device(self.cluster(), self.device()))") !=
+        std::string::npos);
+  CHECK(lines_of(1, true, true).empty());
+  CHECK(lines_of(1, false, false).empty());
+  CHECK(lines_of(0, false, true).empty());
+}
+
 TEST_CASE("a chief that does not initialize in time is named") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
   cluster_spec spec{{"ps", {address_of_socket(fds[0])}},

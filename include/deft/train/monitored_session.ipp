@@ -34,6 +34,23 @@ std::string names_of(const std::vector<any_variable>& variables) {
   return text;
 }
 
+/// Each worker would train variables of its own, and nothing else would say so.
+void warn_of_unused_servers(const task& self, const std::vector<any_variable>& variables,
+                            ext::source_place w) {
+  constexpr const char* servers = "ps";
+  if (variables.empty() || self.cluster().tasks(servers) == 0) return;
+  const auto is_there = [](const any_variable& v) {
+    const ext::placement at = v.handle().node->device();
+    return at && at->job == servers;
+  };
+  if (std::ranges::any_of(variables, is_there)) return;
+  logging::warning("monitored_session", w.known() ? ext::str(" ", ext::where_of(w)) : std::string(),
+                   ": this job has tasks of job \"", servers,
+                   "\" and no variable of the graph is on them: auto there = "
+                   "on(replica_device(self.cluster(), self.device())), before the model is "
+                   "written, places them there");
+}
+
 std::string newest_checkpoint(const monitored_options& o) {
   return o.checkpoint_dir.empty() ? std::string()
                                   : latest_checkpoint(o.checkpoint_dir, checkpoint_name);
@@ -112,6 +129,7 @@ monitored_session::monitored_session(task& self, monitored_options options, ext:
       variables_.emplace_back(v);
       generations_.push_back(detail::value_generation(variables_.back()));
     }
+    warn_of_unused_servers(self, variables_, w);
     if (!variables_.empty())
       for (const auto& n : at_rounds<op::rounds_generation>(graph_))
         generations_.emplace_back(ext::output{n, 0});
