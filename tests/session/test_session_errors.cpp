@@ -43,8 +43,8 @@ TEST_CASE_FIXTURE(own_graph,
     CAPTURE(o);
     CHECK(o.code == errc::invalid_argument);
     CHECK(
-        o.message.ends_with("; this session is of this process alone: session s(self), of a "
-                            "task, or session(target) reaches the cluster"));
+        o.says("; this session is of this process alone: session s(self), of a task, or "
+               "session(target) reaches the cluster, node "));
     CHECK(!o.says("allow_soft_placement"));
   }
   const auto o = asked("/job:localhost/task:3");

@@ -145,7 +145,7 @@ TEST_CASE("a recovery that fails says how long it was tried, not how long the la
           auto at_ps = on(device("/job:ps/task:0"));
           variable<float> w("w", 0.f);
           const operation train = w.assign_add(1.f);
-          monitored_session s(self, {.start_timeout = std::chrono::seconds(1)});
+          monitored_session s(self, {.start_timeout = std::chrono::seconds(3)});
           s.run(train);
           ps.reset();
           const file_descriptor kept(reserve_address(spec.address("ps", 0)));
