@@ -96,10 +96,11 @@ template <class... Parts>
 
 any_tensor as_sizes(const any_tensor& x, int most_rank) {
   if (!is_integer(x.type()) || x.rank() > most_rank || (x.rank() == 1 && !x.shape().is_static()))
-    fail(errc::invalid_argument,
-         "a shape or an index that a run computes is made of integer scalars, or is an integer "
-         "vector whose extent is known, and not of ",
-         x.handle().type());
+    refuse_call(x,
+                str("a shape or an index that a run computes is made of integer scalars, or is an "
+                    "integer vector whose extent is known, and not of ",
+                    x.handle().type()),
+                {});
   return x.type() == dtype::int64 ? x : cast(x, dtype::int64);
 }
 
