@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/replica_rounds.hpp>
 
+#include "../session/sessions.hpp"
 #include "testing.hpp"
 
 using namespace deft;
@@ -144,6 +145,32 @@ TEST_CASE("a round goes on without a member that leaves or is lost") {
   CHECK(r.barrier->describe_state().needed == 2);
   CHECK(r.barrier->describe_state().left.empty());
   CHECK(r.arrive(r.b, 1) == std::nullopt);
+}
+
+TEST_CASE("a replica that comes with a newer session has not left when its old one is lost") {
+  pair_of_replicas r(2);
+  testing::log_lines lines(logging::level::info);
+  auto old = std::exchange(r.a, r.barrier->join(9, task_a, 2, 2));
+  r.barrier->take_part(*r.a);
+  SUBCASE("without a restart of the rounds") {}
+  SUBCASE("that is from before a restart") {
+    r.barrier->restart();
+    r.a = r.barrier->join(10, task_a, 2, 2);
+    r.b = r.barrier->join(11, task_b, 2, 2);
+    r.barrier->take_part(*r.a);
+    r.barrier->take_part(*r.b);
+  }
+  old.reset();
+  CHECK(r.barrier->describe_state().left.empty());
+  CHECK(r.barrier->describe_state().needed == 2);
+  CHECK(lines.take().empty());
+  r.barrier->leave(*r.a);
+  r.barrier->leave(*r.b);
+  CHECK(lines.take() ==
+        std::vector{str(task_a,
+                        " has left synchronous training, where 1 of 2 replicas are no longer "
+                        "expected; a step averages 1"),
+                    str(task_b, " was the last to leave synchronous training")});
 }
 
 TEST_CASE("a member that leaves waits no longer, and its gradient does not count") {

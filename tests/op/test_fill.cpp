@@ -84,7 +84,10 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of tensors of one value") {
         "[zeros] the extent of axis 1 is 1000000, which makes more than");
   check([&] { s.run(ones(shape<2, 3>, {n, 3}), n = 4); }, "[broadcast_to] the shape (2,3) was");
   check([&] { zeros(shape<dyn>, {-1}); },
-        "[zeros] the extent of axis 0 is -1, and must not be negative");
+        "[zeros] the extent of axis 0 is -1, and must not be negative at test_fill.cpp:");
+  // Constants are known when the call is written: its line is named all the same.
+  check([&] { s.run(exp(zeros(shape<dyn>, {constant(std::int64_t{-1})}))); },
+        "[zeros] the extent of axis 0 is -1, and must not be negative at test_fill.cpp:");
   check(
       [&] {
         zeros(shape<dyn, 3>, {n, 3, n});
@@ -97,5 +100,19 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of tensors of one value") {
       },
       "[fill] the shape (?,3) was declared, and (1,4) was given");
   check([&] { fill(dims{2}, any(dtype::float32, {2})); }, "[fill] expects a scalar");
-  check([&] { zeros({dyn}); }, "[fill] (?) is not a valid shape");
+  check([&] { zeros({dyn}); },
+        "[fill] (?) is not a valid shape: every extent must be known at test_fill.cpp:");
+  constexpr std::int64_t large = std::int64_t{1} << 31;
+  const std::string_view too_large = "an array of (2147483648,2147483648) is larger than memory";
+  check(
+      [&] {
+        zeros(shape<dyn, dyn>, {constant(large), constant(large)});
+      },
+      ext::str("[zeros] ", too_large, " at test_fill.cpp:"));
+  check([&] { zeros({large, large}); }, ext::str("[fill] ", too_large, " at test_fill.cpp:"));
+  check(
+      [&] {
+        any_variable("w", dims{large, large}, zeros());
+      },
+      ext::str("[variable] ", too_large, ", node \"w\" at test_fill.cpp:"));
 }

@@ -115,6 +115,25 @@ TEST_CASE_FIXTURE(own_graph, "folding gives the kernels' values and errors") {
   CHECK(e.find("node \"div") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(own_graph, "whatever fails while constants are folded names node and line") {
+  any_tensor y = any_tensor(constant(1.f)) + 1;
+  const auto error_with = [&](const plan::evaluator& evaluate) {
+    return testing::error_of([&] {
+      flat_graph f = flat({y});
+      plan::fold(f.graph, f.fetches, evaluate);
+    });
+  };
+  using values = std::vector<any_array>;
+  const std::string where = str(", node \"add\" ", where_of(y.handle().node->place()));
+  CHECK(y.handle().node->place().known());
+  CHECK(error_with([](auto&, auto) -> values { throw std::bad_alloc(); }) ==
+        str("resource_exhausted: out of memory", where));
+  CHECK(error_with([](auto&, auto) -> values { throw std::runtime_error("it fails"); }) ==
+        str("internal: it fails", where));
+  CHECK(error_with([](auto&, auto) -> values { fail(errc::out_of_range, "it is too far"); }) ==
+        str("out_of_range: it is too far", where));
+}
+
 TEST_CASE_FIXTURE(own_graph, "a node without a kernel on the host stays") {
   any_tensor y = any_tensor(constant(1.f)) + 1;
   flat_graph f = flat({y});

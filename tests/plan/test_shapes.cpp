@@ -42,9 +42,22 @@ TEST_CASE_FIXTURE(own_graph, "an extent is read from the first node that has it"
   any_tensor of_product = matmul(any_tensor(p), any_tensor(p)), h = tanh(of_product);
   f = followed(flat({any_tensor(size_of(h, axes{1}))}));
   CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(of_product));
-  // The number of all elements is not followed, nor an extent on another device.
+  // The number of all elements is followed through elementwise operations, also of an operand that
+  // is broadcast, if another one has the extents of the result.
   f = followed(flat({any_tensor(size_of(h))}));
-  CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(h));
+  CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(of_product));
+  f = followed(flat({any_tensor(size_of(square(1.f - exp(any_tensor(x) * any_tensor(b)))))}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "size_of"});
+  CHECK(decode<op::size_of>(f.graph.nodes[1].attributes).axes == dims{0, 1});
+  any_tensor repeated = broadcast_to(any_tensor(constant(1.f)), any_tensor(x));
+  f = followed(flat({any_tensor(size_of(repeated * exp(any_tensor(x))))}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "size_of"});
+  placeholder<float, dyn, 1> column("column");
+  placeholder<float, 1, dyn> row("row");
+  any_tensor table = any_tensor(column) + any_tensor(row);
+  f = followed(flat({any_tensor(size_of(exp(table)))}));
+  CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(table));
+  // An extent on another device is not.
   any_tensor there = [&] {
     auto on_gpu = on(device("/job:localhost/replica:0/task:0/gpu:0"));
     return any_tensor(size_of(exp(y), axes{0}));

@@ -31,6 +31,27 @@ TEST_CASE_FIXTURE(own_graph, "an empty fetch is named by its place among the arg
   says([&] { s.prepare(list); }, "[prepare] element 2 of argument 1 is empty");
 }
 
+TEST_CASE_FIXTURE(own_graph,
+                  "a session of one process says how to reach the job that is asked for") {
+  auto asked = [&](const char* where) {
+    const any_tensor x = on(device(where), [] { return any_tensor(identity(constant(1))); });
+    session alone({.fold = false});
+    return outcome_of([&] { alone.run(x); });
+  };
+  for (const char* where : {"/job:ps/task:0", "/job:worker"}) {
+    const auto o = asked(where);
+    CAPTURE(o);
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(
+        o.says("; this session is of this process alone: session s(self), of a task, or "
+               "session(target) reaches the cluster, node "));
+    CHECK(!o.says("allow_soft_placement"));
+  }
+  const auto o = asked("/job:localhost/task:3");
+  CAPTURE(o);
+  CHECK(o.says("session_options.allow_soft_placement would place it on "));
+}
+
 TEST_CASE_FIXTURE(own_graph, "an error that is not that of a node has the line of the run") {
   session s;
   placeholder<float, dyn> x("x");

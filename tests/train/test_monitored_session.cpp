@@ -136,6 +136,28 @@ TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location
   CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
 }
 
+TEST_CASE("stop_on_nan says at which global step it was") {
+  testing::outcome o;
+  log_lines lines;
+  CHECK(alone([&](task& self) {
+          placeholder<float> x("x");
+          const tensor<float> loss = log(x);
+          const operation train = global_step().assign_add(1);
+          {
+            monitored_session s(self, {.hooks = {stop_on_nan(loss)}});
+            for (float v : {1.f, 2.f, -1.f}) s.run(train, x = v);
+            CHECK(s.should_stop());
+          }
+          monitored_session s(self, {.hooks = {stop_on_nan(loss, true)}});
+          s.run(train, x = 1.f);
+          o = outcome_of([&] { s.run(train, x = -1.f); });
+        }) == 0);
+  CHECK(join(lines.take(), "\n").find("\" is not a number at global step 3: stopping") !=
+        std::string::npos);
+  CAPTURE(o);
+  CHECK(o.message.starts_with("the loss is not a number at global step 2, node "));
+}
+
 TEST_CASE("what is not a number is not saved") {
   const testing::temporary_folder folder;
   log_lines lines;
@@ -454,6 +476,40 @@ TEST_CASE("without parameter servers each worker initializes its own variables")
   });
   CHECK(codes == std::vector<int>{0, 0});
   CHECK(ran == 2);
+}
+
+TEST_CASE("a session warns where a job has parameter servers and no variable is on them") {
+  const auto lines_of = [](int ps, bool replicated, bool variables) {
+    threaded_job job(ps, 1);
+    log_lines lines(logging::level::warning);
+    const auto codes = job.run([&](task& self) {
+      std::optional<variable<float>> w;
+      const auto write = [&] {
+        if (variables) w.emplace("w", 1.f);
+      };
+      if (replicated) {
+        auto there = on(replica_device(self.cluster(), self.device()));
+        write();
+      } else {
+        write();
+      }
+      monitored_session s(self);
+    });
+    CHECK(codes == std::vector<int>(static_cast<std::size_t>(ps) + 1, 0));
+    std::vector<std::string> said = lines.take();
+    std::erase_if(said, [](auto& line) { return !line.starts_with("monitored_session"); });
+    return said;
+  };
+  const auto said = lines_of(1, false, true);
+  INFO(join(said, "\n"));
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].starts_with("monitored_session at test_monitored_session.cpp:"));
+  CHECK(said[0].find(": this job has tasks of job \"ps\" and no variable of the graph is on them: "
+                     "auto there = on(replica_device(self.cluster(), self.device()))") !=
+        std::string::npos);
+  CHECK(lines_of(1, true, true).empty());
+  CHECK(lines_of(1, false, false).empty());
+  CHECK(lines_of(0, false, true).empty());
 }
 
 TEST_CASE("a chief that does not initialize in time is named") {

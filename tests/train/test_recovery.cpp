@@ -129,6 +129,35 @@ TEST_CASE("a task without variables that restarts interrupts training, and no mo
   CHECK(text.find("/job:worker/replica:0/task:1") != text.npos);
 }
 
+TEST_CASE("a recovery that fails says how long it was tried, not how long the last attempt was") {
+  const int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
+                          {"worker", {address_of_socket(fds[1])}}};
+  std::optional<server> ps(std::in_place, spec, "ps", 0, server_options{.listen_fd = fds[0]});
+  const std::string ps_hosts = "--ps_hosts=" + spec.address("ps", 0),
+                    workers = "--worker_hosts=" + spec.address("worker", 0),
+                    fd = str("--listen_fd=", fds[1]);
+  const char* argv[] = {"test",           "--job_name=worker", "--task_index=0",
+                        ps_hosts.c_str(), workers.c_str(),     fd.c_str()};
+  log_lines lines;
+  testing::outcome o;
+  CHECK(task_main(6, argv, [&](task& self) {
+          auto at_ps = on(device("/job:ps/task:0"));
+          variable<float> w("w", 0.f);
+          const operation train = w.assign_add(1.f);
+          monitored_session s(self, {.start_timeout = std::chrono::seconds(3)});
+          s.run(train);
+          ps.reset();
+          const file_descriptor kept(reserve_address(spec.address("ps", 0)));
+          o = testing::outcome_of([&] { s.run(train); });
+          ps.emplace(spec, "ps", 0);  // for the worker to say that it is done
+        }) == 0);
+  CAPTURE(o);
+  const auto at = o.message.find("; recovery failed after ");
+  REQUIRE(at != std::string::npos);
+  CHECK(o.message.find(": timed out after ", at) == std::string::npos);
+}
+
 TEST_CASE("a variable of a worker that restarts is restored, whoever initialized it meanwhile") {
   const testing::temporary_folder folder;
   const int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};

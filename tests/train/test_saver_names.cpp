@@ -128,4 +128,10 @@ TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compa
   CHECK(error_of([&] {
           all.restore(s, folder / "none");
         }).starts_with("not_found: [saver] there is no checkpoint \""));
+  const std::string array = folder / "w5.npy";
+  write_npy(array, ndarray<float, 2>{1, 2});
+  CHECK(error_of([&] { all.restore(s, array); })
+            .starts_with("not_found: [saver] there is no checkpoint \"" + array +
+                         "\": the file of that name has no index \"" + array +
+                         ".index.json\"; read_npy and read_safetensors read files of other kinds"));
 }

@@ -137,8 +137,8 @@ class replica_barrier final : public resource,
   void begin_next(bool applied, wakers& woken);
   /// Notes that a replica is back.
   void remember(const member& m);
-  /// Notes that a replica has left; returns what to log.
-  std::string forget(const std::string& task);
+  /// Notes, and logs, that a replica has left, unless its task is there with another session.
+  void forget(const member& m);
 
   const std::int64_t needed_, total_;
   mutable std::mutex guard_;

@@ -194,49 +194,50 @@ void replica_barrier::fail(const membership& m, const error& why, bool in_part) 
   move_to(woken.all, arrivals_);
 }
 
-std::string replica_barrier::forget(const std::string& task) {
-  left_.push_back(task);
-  if (std::ssize(left_) == total_) return str(task, " was the last to leave synchronous training");
-  return str(task, " has left synchronous training, where ", left_.size(), " of ", total_,
-             " replicas are no longer expected; a step averages ", needed_now());
+void replica_barrier::forget(const member& m) {
+  // Its task may have joined with a newer session before it noticed that this one was lost.
+  const bool here = std::ranges::any_of(members_, [&](const auto& other) {
+    const member& o = other.second;
+    return &o != &m && o.task == m.task && !o.left && !o.revoked;
+  });
+  if (here || std::ranges::count(left_, m.task) > 0) return;
+  left_.push_back(m.task);
+  // Under the lock, so that lines of two threads are in the order of what they say.
+  if (std::ssize(left_) == total_)
+    logging::info(m.task, " was the last to leave synchronous training");
+  else
+    logging::info(m.task, " has left synchronous training, where ", left_.size(), " of ", total_,
+                  " replicas are no longer expected; a step averages ", needed_now());
 }
 
 void replica_barrier::leave(const membership& m) {
-  std::string said;
-  {
-    wake_at_end woken;
-    std::lock_guard lock(guard_);
-    member& me = members_.at(m.session());
-    if (std::exchange(me.left, true)) return;
-    said = forget(me.task);
-    move_to(woken.all, leaders_);
-    move_to(woken.all, arrivals_);  // its own, which wait in vain
-  }
-  logging::info(said);
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  member& me = members_.at(m.session());
+  if (std::exchange(me.left, true)) return;
+  forget(me);
+  move_to(woken.all, leaders_);
+  move_to(woken.all, arrivals_);  // its own, which wait in vain
 }
 
 void replica_barrier::lost(const membership& m) {
-  std::string said;
-  {
-    wake_at_end woken;
-    std::lock_guard lock(guard_);
-    const auto at = members_.find(m.session());
-    if (at == members_.end() || !at->second.token.expired()) return;
-    if (!at->second.left) said = forget(at->second.task);
-    lost_leads_ |= at->second.leads && !at->second.left;
-    if (at->second.revoked) {
-      constexpr std::size_t most = 1024;
-      revoked_.push_back(m.session());
-      if (revoked_.size() > most) revoked_.pop_front();
-    }
-    if (leader_ == m.session()) {
-      tear(str(at->second.task, " was lost while it applied gradients"));
-      begin_next(false, woken.all);
-    }
-    members_.erase(at);
-    move_to(woken.all, leaders_);
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  const auto at = members_.find(m.session());
+  if (at == members_.end() || !at->second.token.expired()) return;
+  if (!at->second.left) forget(at->second);
+  lost_leads_ |= at->second.leads && !at->second.left;
+  if (at->second.revoked) {
+    constexpr std::size_t most = 1024;
+    revoked_.push_back(m.session());
+    if (revoked_.size() > most) revoked_.pop_front();
   }
-  if (!said.empty()) logging::info(said);
+  if (leader_ == m.session()) {
+    tear(str(at->second.task, " was lost while it applied gradients"));
+    begin_next(false, woken.all);
+  }
+  members_.erase(at);
+  move_to(woken.all, leaders_);
 }
 
 replica_barrier::state replica_barrier::describe_state() const {

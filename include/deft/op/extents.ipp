@@ -88,12 +88,19 @@ const std::int64_t* constant_integers(const any_tensor& x) {
   return a && a->type() == dtype::int64 ? a->data<std::int64_t>() : nullptr;
 }
 
+/// The error of a call at `w`, which makes no node.
+template <class... Parts>
+[[noreturn]] void refuse(source_place w, const Parts&... parts) {
+  throw error(errc::invalid_argument, str(parts...), {}, w);
+}
+
 any_tensor as_sizes(const any_tensor& x, int most_rank) {
   if (!is_integer(x.type()) || x.rank() > most_rank || (x.rank() == 1 && !x.shape().is_static()))
-    fail(errc::invalid_argument,
-         "a shape or an index that a run computes is made of integer scalars, or is an integer "
-         "vector whose extent is known, and not of ",
-         x.handle().type());
+    refuse_call(x,
+                str("a shape or an index that a run computes is made of integer scalars, or is an "
+                    "integer vector whose extent is known, and not of ",
+                    x.handle().type()),
+                {});
   return x.type() == dtype::int64 ? x : cast(x, dtype::int64);
 }
 
@@ -121,14 +128,13 @@ void size_list::take(const any_tensor& x) {
 run_extents::run_extents(std::string_view of, std::string_view what, const size_list& n, dtype type,
                          source_place w) {
   if (n.size() > max_rank)
-    fail(errc::invalid_argument, "[", of, "] expects ", max_rank, " axes at most, and got ",
-         n.size());
+    refuse(w, "[", of, "] expects ", max_rank, " axes at most, and got ", n.size());
   std::vector<output> tensors;
   for (int i = 0; i < n.size(); ++i) {
     const bool given = n[i].tensor.valid();
     if (!given && n[i].number < 0)
-      fail(errc::invalid_argument, "[", of, "] the ", what, " of axis ", i, " is ", n[i].number,
-           ", and must not be negative");
+      refuse(w, "[", of, "] the ", what, " of axis ", i, " is ", n[i].number,
+             ", and must not be negative");
     known.push_back(given ? dyn : n[i].number);
     if (given) tensors.push_back(n[i].tensor.handle());
   }
@@ -145,8 +151,8 @@ run_extents declared_extents(std::string_view of, const dims& declared, const si
                              dtype type, source_place w) {
   const auto unknown = static_cast<int>(std::count(declared.begin(), declared.end(), dyn));
   if (n.size() != unknown && n.size() != declared.rank())
-    fail(errc::invalid_argument, "[", of, "] expects the extents of ", declared,
-         " that are known only at run time, ", unknown, ", or all of them, and got ", n.size());
+    refuse(w, "[", of, "] expects the extents of ", declared, " that are known only at run time, ",
+           unknown, ", or all of them, and got ", n.size());
   std::vector<size_argument> given;
   for (int i = 0, k = 0; i < declared.rank(); ++i) {
     if (n.size() != unknown)
@@ -156,9 +162,9 @@ run_extents declared_extents(std::string_view of, const dims& declared, const si
   }
   run_extents r(of, "extent", size_list(std::move(given)), type, w);
   dims both;
-  if (!op::unify(declared, r.known, both) || !is_sound(both))
-    fail(errc::invalid_argument, "[", of, "] the shape ", declared, " was declared, and ", r.known,
-         " was given");
+  if (!op::unify(declared, r.known, both))
+    refuse(w, "[", of, "] the shape ", declared, " was declared, and ", r.known, " was given");
+  if (!is_sound(both)) refuse(w, "[", of, "] an array of ", both, " is larger than memory");
   r.known = both;
   return r;
 }

@@ -10,7 +10,11 @@ namespace detail {
 any_tensor filled(const any_tensor& value, const run_extents& e, source_place w) {
   if (value.rank() != 0)
     refuse_call(value, str("[fill] expects a scalar, and got ", value.handle().type()), w);
-  op::expect_extents("fill", e.known, e.carrier.valid());
+  try {
+    op::expect_extents("fill", e.known, e.carrier.valid());
+  } catch (const error& wrong) {
+    throw error(wrong.code(), wrong.message(), {}, w);
+  }
   if (!e.carrier.valid()) return e.known.empty() ? value : broadcast_to(value, e.known, w);
   const output in[] = {value.handle(), e.carrier.handle()};
   return apply_any(op::broadcast_to{e.known}, in, w);

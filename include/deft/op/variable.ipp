@@ -119,6 +119,11 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
                      const variable_options& options, source_place w) {
   graph g = current_graph();
   if (name.empty()) throw error(errc::invalid_argument, "[variable] expects a name", {}, w);
+  try {
+    op::expect_extents("variable", type.shape, true);  // before its initial value has them
+  } catch (const error& e) {
+    throw error(e.code(), e.message(), std::string(name), w);
+  }
   const scope_ref around = current_scope();
   std::string full = (around ? around->name_prefix : std::string()) + std::string(name);
   // Asked once: a device function may count its calls.

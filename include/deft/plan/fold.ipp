@@ -2,6 +2,7 @@
 // deft/plan/fold.ipp: constant folding.
 #pragma once
 #include <algorithm>
+#include <deft/core/failure.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/plan/fold.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -82,14 +83,13 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
     if (inputs.size() < n.inputs.size() || bytes_of(n.outputs[0]) > std::max(always, bytes))
       continue;
     std::vector<any_array> value;
-    try {
+    const auto failure = failure_of([&] {  // also one that is not an error, as bad_alloc
       if (n.op->role == op_role::alias)
         value.emplace_back(n.outputs[0].type, n.outputs[0].shape, inputs[0].storage());
       else
         value = evaluate(n, inputs);
-    } catch (const error& e) {
-      throw error(e.code(), e.message(), n.name, n.place);
-    }
+    });
+    if (failure) throw error(failure->code(), failure->message(), n.name, n.place);
     if (value.empty()) continue;
     const program* expression = program_in(n.attributes);
     n.written = expression ? expression->code.back().op : n.op;

@@ -223,6 +223,13 @@ class placer {
                     advice(request, instead)),
                 n.name, n.place);
   }
+  /// Whether another process would have the job: the session knows none but its own.
+  bool is_beyond_process(const device_name& request) const {
+    const std::string own = "localhost";
+    return !request.job.empty() && request.job != own && options_.default_task &&
+           options_.default_task->job == own &&
+           std::ranges::all_of(devices_, [&](const auto& d) { return d.name->job == own; });
+  }
   /// What would help, if anything.
   std::string advice(const device_name& request, placement instead) const {
     std::vector<std::string> jobs, types = {"cpu", "gpu"};
@@ -235,6 +242,9 @@ class placer {
           devices_, [&](const device_info& d) { return matches(meant, *d.name); });
       return str("; did you mean ", to_string(meant), there ? "?" : "? It is not there either");
     }
+    if (is_beyond_process(request))
+      return "; this session is of this process alone: session s(self), of a task, or "
+             "session(target) reaches the cluster";
     const device_name wanted = with_task(request);
     const bool own = options_.default_task && matches(wanted.task_name(), *options_.default_task);
     std::string more;

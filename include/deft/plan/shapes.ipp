@@ -14,11 +14,28 @@
 namespace deft::ext::plan {
 namespace {
 
-/// The number of elements along one axis is the same wherever that extent is found.
+/// The operand of an elementwise node that has its extents in every run; none that is repeated, as
+/// the node may repeat it itself.
+std::optional<std::uint32_t> operand_like(const graph_def& g, const extent_symbols& extents,
+                                          std::uint32_t n) {
+  if (!is_elementwise(g.nodes[n])) return {};
+  for (auto e : g.nodes[n].inputs)
+    if (e.port == 0 && !g.nodes[e.node].op->is(op_traits::repeats) && extents.same(e.node, n))
+      return e.node;
+  return {};
+}
+
+/// The number of elements along one axis is the same wherever that extent is found, that along
+/// several in the operands of elementwise operations: then their results may need no memory.
 void read_at_origin(graph_def& g, const extent_symbols& extents, node_def& n) {
   const edge_def of = n.inputs[0];
   const dims axes = decode<op::size_of>(n.attributes).axes;
-  if (of.port != 0 || axes.size() != 1) return;
+  if (of.port != 0) return;
+  if (axes.size() != 1) {
+    for (auto at = operand_like(g, extents, of.node); at; at = operand_like(g, extents, *at))
+      if (g.nodes[*at].device == n.device) n.inputs[0] = {*at, 0};
+    return;
+  }
   const auto axis = static_cast<int>(axes[0]);
   if (g.nodes[of.node].outputs[0].shape[axis] != dyn) return;
   const auto [node, d] = extents.origin(of.node, axis);

@@ -187,7 +187,11 @@ checkpoint_index read_index(const std::string& path) {
   const std::string file = str(path, index_ending);
   std::error_code e;
   if (!std::filesystem::exists(file, e))
-    fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"");
+    fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"",
+         std::filesystem::is_regular_file(path, e)
+             ? str(": the file of that name has no index \"", file,
+                   "\"; read_npy and read_safetensors read files of other kinds")
+             : std::string());
   std::string real = file;
   if (std::filesystem::is_symlink(file, e)) real = std::filesystem::canonical(file, e).string();
   if (!real.ends_with(index_ending)) bad_index(file, "it leads to a file that is not an index");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/monitored_session.ipp: variables that get values together, hooks, and recovery.
+// deft/train/monitored_session.ipp: variables that get values together, and hooks.
 #pragma once
 #include <algorithm>
 #include <deft/core/duration.hpp>
@@ -8,13 +8,12 @@
 #include <deft/op/group.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/replicas.hpp>
-#include <deft/plan/order.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <deft/train/recovery.ipp>
 #include <deft/train/round_nodes.ipp>
-#include <deft/train/round_updates.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
@@ -24,23 +23,7 @@ namespace deft {
 namespace {
 
 constexpr const char* checkpoint_name = "model";
-constexpr int most_attempts = 10;     ///< of a run, or a recovery: tasks may be lost again
 constexpr int most_failed_hooks = 3;  ///< runs in a row after which a hook has failed
-
-bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
-
-/// The clauses of `text`, the first one and those that `known` does not have.
-std::string news_of(const std::string& text, const std::string& known) {
-  constexpr std::string_view between = "; ";
-  std::string all;
-  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + between.size()) {
-    end = std::min(text.find(between, begin), text.size());
-    const std::string clause = text.substr(begin, end - begin);
-    if (all.empty() || known.find(clause) == known.npos)
-      all += ext::str(all.empty() ? "" : between, clause);
-  }
-  return all;
-}
 
 std::string names_of(const std::vector<any_variable>& variables) {
   constexpr std::size_t most = 5;
@@ -49,6 +32,23 @@ std::string names_of(const std::vector<any_variable>& variables) {
     text += ext::str(i ? ", " : "", "\"", variables[i].name(), "\"");
   if (variables.size() > most) text += ext::str(" and ", variables.size() - most, " more");
   return text;
+}
+
+/// Each worker would train variables of its own, and nothing else would say so.
+void warn_of_unused_servers(const task& self, const std::vector<any_variable>& variables,
+                            ext::source_place w) {
+  constexpr const char* servers = "ps";
+  if (variables.empty() || self.cluster().tasks(servers) == 0) return;
+  const auto is_there = [](const any_variable& v) {
+    const ext::placement at = v.handle().node->device();
+    return at && at->job == servers;
+  };
+  if (std::ranges::any_of(variables, is_there)) return;
+  logging::warning("monitored_session", w.known() ? ext::str(" ", ext::where_of(w)) : std::string(),
+                   ": this job has tasks of job \"", servers,
+                   "\" and no variable of the graph is on them: auto there = "
+                   "on(replica_device(self.cluster(), self.device())), before the model is "
+                   "written, places them there");
 }
 
 std::string newest_checkpoint(const monitored_options& o) {
@@ -129,6 +129,7 @@ monitored_session::monitored_session(task& self, monitored_options options, ext:
       variables_.emplace_back(v);
       generations_.push_back(detail::value_generation(variables_.back()));
     }
+    warn_of_unused_servers(self, variables_, w);
     if (!variables_.empty())
       for (const auto& n : at_rounds<op::rounds_generation>(graph_))
         generations_.emplace_back(ext::output{n, 0});
@@ -319,103 +320,6 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
   ready_ = true;
   for (std::size_t i = ended_; i < options_.hooks.size(); ++i)
     options_.hooks[i]->after_create(context_);
-}
-
-bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point until) {
-  if (generations_.empty()) return true;
-  const auto begin = std::chrono::steady_clock::now();
-  for (int attempt = 1;; ++attempt) try {
-      const std::vector<std::int64_t> now = generations(until);
-      return now == seen_ && std::ranges::count(now, 0) == 0;
-    } catch (const error& e) {
-      if (e.code() == errc::aborted) return false;  // a task has restarted
-      const auto now = std::chrono::steady_clock::now();
-      // Errors that come at once do not end by waiting, as when this task's own server was stopped.
-      const bool in_vain = attempt >= most_attempts && now - begin < std::chrono::seconds(1);
-      if (e.code() != errc::unavailable || now >= until || in_vain || should_stop()) throw;
-    }
-}
-
-bool monitored_session::recover(const error& why, std::uint64_t step, bool updated) {
-  if (!self_.distributed() || !is_loss(why)) throw;
-  logging::warning(why.what(), "; recovering");
-  const auto began = std::chrono::steady_clock::now(), until = began + options_.start_timeout;
-  try {
-    given_.clear();
-    const bool lost = !has_kept_values(until);
-    if (lost) {
-      updated = false;  // they get other values
-    } else if (step != 0) {
-      const step_fate fate = session_.fate_of(step, until - std::chrono::steady_clock::now());
-      if (fate == step_fate::unknown)
-        ext::fail(errc::unavailable, "nobody knows how the step ended");
-      if (fate == step_fate::in_part)
-        logging::warning("the step was applied in part, and is not repeated");
-      updated |= fate != step_fate::unchanged;
-    }
-    make_anew(until, lost);
-    if (given_.empty())
-      given_ = lost ? "the chief has restored or initialized the variables"
-                    : "the variables have kept their values";
-    logging::warning(
-        self_.device(), " has recovered: ", given_,
-        began_at_ < 0 ? "" : ext::str("; training goes on at global step ", began_at_));
-    return updated;
-  } catch (const error& e) {
-    throw error(why.code(),
-                ext::str(why.message(), "; recovery failed after ",
-                         ext::duration_text(std::chrono::steady_clock::now() - began), ": ",
-                         news_of(e.message(), why.message())),
-                why.node(), why.where(), why.device());
-  }
-}
-
-void monitored_session::make_anew(std::chrono::steady_clock::time_point until, bool lost) {
-  for (int attempt = 1;; ++attempt) try {
-      auto in_graph = as_default(graph_);
-      for (const auto& h : options_.hooks)
-        if (auto* updates = dynamic_cast<ext::round_updates*>(h.get())) updates->end_updates();
-      session_options o = session_.options();  // with the same stream, which goes on
-      o.first_step = session_.impl().on().draws().value_or(o.first_step);
-      session_ = deft::session(self_, o);
-      if (lost) {
-        const ext::scope outside{ext::scope_ref()};
-        give_values(until, true);
-        lost = false;  // whatever else fails, they are not given others again
-      }
-      return make_ready(until);
-    } catch (const error& e) {
-      if (!is_loss(e) || attempt == most_attempts || std::chrono::steady_clock::now() >= until ||
-          should_stop())
-        throw;
-      lost |= e.code() == errc::aborted;  // another task has restarted
-    }
-}
-
-ext::step_results monitored_session::compute_again(std::span<const ext::output> fetches,
-                                                   std::span<const ext::output> fed,
-                                                   std::span<const ext::feed_ref> values,
-                                                   const run_options& options,
-                                                   ext::source_place w) {
-  std::vector<ext::output> asked;
-  for (const ext::output& f : fetches) {
-    if (f.port == ext::run_only) continue;
-    asked.push_back(f);
-    const ext::plan_description needed = session_.describe_request({&f, 1}, {});
-    if (std::ranges::any_of(needed.placed.nodes, ext::plan::is_update))
-      throw error(
-          errc::data_loss,
-          "the step was applied, but a value that only it yields was lost with a connection",
-          name_of(*f.node), f.node->place());
-  }
-  // A fed tensor that is fetched too is one that the run needs.
-  asked.insert(asked.end(), fed.begin(), fed.end());
-  std::vector<any_array> all(fetches.size());
-  if (asked.size() == fed.size()) return ext::step_results(std::move(all));
-  ext::step_results found = session_.run_request(asked, fed, values, options, w);
-  for (std::size_t i = 0, next = 0; i < fetches.size(); ++i)
-    if (fetches[i].port != ext::run_only) all[i] = found.take(next++);
-  return ext::step_results(std::move(all));
 }
 
 ext::output monitored_session::step_after(std::span<const ext::output> fetches,

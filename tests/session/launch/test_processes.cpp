@@ -188,7 +188,10 @@ TEST_CASE("a signal ends a worker that waits for a parameter server") {
   for (int i : {0, 1}) {
     const std::string said = job.worker(i).complaint();
     INFO(said);
-    REQUIRE(said.find("still waiting: /job:ps/replica:0/task:0: timed out") != said.npos);
+    REQUIRE(said.find("still waiting for /job:ps/replica:0/task:0 at " + nobody.text + ", for ") !=
+            said.npos);
+    CHECK(said.find(" s: Connection refused") != said.npos);
+    CHECK(said.find("timed out") == said.npos);
     job.worker(i).signal(SIGTERM);
     CHECK(job.worker(i).wait() == 128 + SIGTERM);
   }

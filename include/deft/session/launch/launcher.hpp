@@ -34,11 +34,11 @@ struct launch_options {
 /// line; lines "step N/M …" become progress bars on a terminal. Returns once all tasks have ended:
 /// 0, or the exit code of the first task that failed, after which the others are terminated. Where
 /// tasks outnumber processors their threads are of SCHED_BATCH: those that wake do not interrupt
-/// those that run. Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get
-/// SIGTERM, the parameter servers once the workers have ended, and all that still run when their
-/// time to end is over, or at a second signal, SIGKILL. If the launcher dies, its tasks are killed.
-/// Throws invalid_argument, before anything is started, for jobs that are no cluster, if
-/// `arguments` contain a flag that the launcher sets, or if a number in `options` is below 0.
+/// those that run. Ctrl-C, SIGTERM and SIGHUP end all tasks and return 128 + the signal: the
+/// workers get SIGTERM, the parameter servers once the workers have ended, and all that still run
+/// when their time to end is over, or at a second signal, SIGKILL. If the launcher dies, its tasks
+/// are killed. Throws invalid_argument, before anything is started, for jobs that are no cluster,
+/// if `arguments` contain a flag that the launcher sets, or if a number in `options` is below 0.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments, const launch_options& options = {});
 

@@ -24,7 +24,7 @@
 namespace deft {
 namespace {
 
-volatile sig_atomic_t launcher_interrupted = 0;
+volatile sig_atomic_t launcher_interrupted = 0;  ///< by this signal
 
 /// A task: a child process, the start of its current line, and its progress bar.
 struct launched_task {
@@ -112,7 +112,7 @@ class cluster_launcher {
     std::fflush(stdout);
     // Blocked except during ppoll, so that no signal is missed between the check and the wait.
     struct sigaction note {};
-    note.sa_handler = [](int) { launcher_interrupted = 1; };
+    note.sa_handler = [](int signal) { launcher_interrupted = signal; };
     sigset_t ends;
     sigemptyset(&ends);
     for (int s : {SIGINT, SIGTERM, SIGHUP}) sigaction(s, &note, nullptr), sigaddset(&ends, s);
@@ -124,12 +124,13 @@ class cluster_launcher {
 
   int run() {
     while (!tasks_.empty() || !restarts_to_come_.empty()) {
-      if (launcher_interrupted) {
+      if (const int signal = launcher_interrupted) {
         launcher_interrupted = 0;
+        if (!asked_by_) asked_by_ = signal;
         // A wrapper may pass on one Ctrl-C twice.
         if (ending_ && std::chrono::steady_clock::now() > ended_at_ + std::chrono::seconds(1))
           kill_all(SIGKILL);
-        code_ = 130;
+        code_ = 128 + asked_by_;
         end_all();
       }
       end_servers();
@@ -350,6 +351,7 @@ class cluster_launcher {
   pid_t group_ = 0;
   bool terminal_, ending_ = false, servers_told_ = false, killed_ = false;
   int shown_ = 0, code_ = 0;
+  int asked_by_ = 0;  ///< the first signal
   sigset_t unblocked_{};
   std::chrono::steady_clock::time_point ended_at_, kill_at_;
   unsigned tasks_in_all_ = 0;

@@ -97,8 +97,9 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
           std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
         if (c) failure = failure_of([&] { self->note_incarnation(task, c->peer().incarnation); });
         if (failure && failure->code() == errc::aborted)
-          failure = make_failure(errc::aborted, failure->message(),
-                                 "; its variables and this session's plans there are lost");
+          failure = make_failure(
+              errc::aborted, failure->message(),
+              "; its variables and this session's plans there are lost: the request failed");
         if (failure && failure->code() == errc::deadline_exceeded && shorter)
           failure = make_failure(errc::unavailable, failure->message());
         then(failure ? nullptr : std::move(c), std::move(failure));

@@ -16,13 +16,18 @@ bool is_missing(const error& e) {
   return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
 }
 
+/// What `why`, of channel_group::connect, says beside that it has waited.
+std::string reason_in(const std::string& why, const std::string& address) {
+  const std::string known = str(" waiting for ", address, ": ");
+  const auto at = why.find(known);
+  return at == why.npos ? why : why.substr(at + known.size());
+}
+
 }  // namespace
 
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why) {
-  const std::string known = str(" waiting for ", address, ": ");  // of channel_group::connect
-  const auto at = why.find(known);
-  const std::string reason = at == why.npos ? why : why.substr(at + known.size());
+  const std::string reason = reason_in(why, address);
   return str("timed out after ", duration_text(waited), " waiting for ", address,
              reason.empty() ? "" : ": ", reason);
 }
@@ -237,8 +242,12 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
   }
   if (!again) return;
   if (log)
-    (void)failure_of(
-        [&] { logging::warning("still waiting: ", failure_since(missing_since)->message()); });
+    (void)failure_of([&] {
+      const std::string reason = reason_in(failure->message(), d->address);
+      logging::warning("still waiting for ", *d->task, " at ", d->address, ", for ",
+                       duration_text(now - missing_since), reason.empty() ? "" : ": ", reason,
+                       why_lost.empty() ? "" : "; ", why_lost);
+    });
   d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
   or_fail_all(e, [&] { dial(d); });
 }
