@@ -2,10 +2,10 @@
 // benchmarks/kernels.cpp: the CPU's kernels called directly, without a session, against
 // hand-written Eigen. They run on one thread; further rows add a second one.
 #include <cmath>
-#include <deft/execute/cpu/device.hpp>
-#include <deft/execute/cpu/use.hpp>
-#include <deft/execute/kernel.hpp>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/cpu/device.hpp>
+#include <deft/kernels/cpu/kernel_hook.hpp>
+#include <deft/kernels/kernel.hpp>
+#include <deft/kernels/team.hpp>
 #include <deft/op/catalog.hpp>
 
 #include <Eigen/Dense>  // after deft, which keeps g++ from warning of its own intrinsics

@@ -6,7 +6,7 @@
 // bench_towers [--kernel_us N]
 #include <cstdlib>
 #include <deft/deft.hpp>
-#include <deft/execute/gpu/simulated/queue.hpp>
+#include <deft/kernels/gpu/simulated/queue.hpp>
 #include <optional>
 #include <thread>
 

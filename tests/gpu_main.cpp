@@ -4,7 +4,7 @@
 // DEFT_TEST_GPUS=cuda the machine's own, or it ends with 77, which ctest takes for skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
-#include <deft/execute/gpu/devices.hpp>
+#include <deft/kernels/gpu/devices.hpp>
 
 #include <cstdio>
 

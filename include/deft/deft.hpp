@@ -11,9 +11,9 @@
 #include <deft/plan/gradients.hpp>
 // plan to kernels: expressions of this file are compiled to packets, or by nvcc for GPUs
 #ifdef __CUDACC__
-#include <deft/execute/gpu/use.hpp>
+#include <deft/kernels/gpu/kernel_hook.hpp>
 #else
-#include <deft/execute/cpu/use.hpp>
+#include <deft/kernels/cpu/kernel_hook.hpp>
 #endif
 // sessions and clusters
 #include <deft/session/launch/launcher.hpp>
@@ -50,17 +50,18 @@
 #include <deft/core/core.ipp>
 #include <deft/data/data.ipp>
 #include <deft/device/device.ipp>
-#include <deft/execute/cpu/cpu.ipp>
-#include <deft/execute/cpu/cpu_elementwise.ipp>
-#include <deft/execute/cpu/cpu_linear.ipp>
-#include <deft/execute/execute.ipp>
-#include <deft/execute/gpu/gpu.ipp>
+#include <deft/kernels/cpu/cpu.ipp>
+#include <deft/kernels/cpu/cpu_elementwise.ipp>
+#include <deft/kernels/cpu/cpu_linear.ipp>
+#include <deft/kernels/gpu/gpu.ipp>
 #if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
-#include <deft/execute/gpu/gpu_elementwise.ipp>
-#include <deft/execute/gpu/gpu_kernels.ipp>
+#include <deft/kernels/gpu/gpu_elementwise.ipp>
+#include <deft/kernels/gpu/gpu_kernels.ipp>
 #endif
+#include <deft/execute/execute.ipp>
 #include <deft/expr/expr.ipp>
 #include <deft/graph/graph.ipp>
+#include <deft/kernels/kernels.ipp>
 #include <deft/observe/observe.ipp>
 #include <deft/op/op.ipp>
 #include <deft/plan/plan.ipp>

@@ -6,10 +6,10 @@
 
 # Implementation files that are compiled separately from <folder>/<folder>.ipp, which would take too
 # long with them: paths below include/deft.
-set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
-set(DEFT_THRUST_UMBRELLAS execute/gpu/gpu_elementwise.ipp execute/gpu/gpu_kernels.ipp)
+set(DEFT_EXTRA_UMBRELLAS kernels/cpu/cpu_elementwise.ipp kernels/cpu/cpu_linear.ipp)
+set(DEFT_THRUST_UMBRELLAS kernels/gpu/gpu_elementwise.ipp kernels/gpu/gpu_kernels.ipp)
 # The files that nvcc compiles, too.
-set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS} execute/gpu/cuda/cuda_sort.ipp)
+set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS} kernels/gpu/cuda/cuda_sort.ipp)
 
 include(CMakeFindDependencyMacro)
 # Makes the targets visible to all that link deft, not only in this folder.
@@ -123,7 +123,7 @@ if(DEFT_THRUST_DIR AND DEFT_SIMULATED_GPU_OPENMP)
   if(OpenMP_CXX_FOUND)
     separate_arguments(openmp NATIVE_COMMAND "${OpenMP_CXX_FLAGS}")
     set_source_files_properties(
-      ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
+      ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/kernels_gpu_gpu_ipp.cpp
       PROPERTIES COMPILE_OPTIONS "${openmp}")
     target_link_libraries(deft_compiled PRIVATE ${OpenMP_CXX_LIBRARIES})
   else()
@@ -221,7 +221,7 @@ if(deft_gpus)
     list(APPEND deft_cuda_objects ${object})
   endforeach()
   set_source_files_properties(
-    ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
+    ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/kernels_gpu_gpu_ipp.cpp
     PROPERTIES COMPILE_DEFINITIONS DEFT_HAS_CUDA=${lowest})
   target_link_libraries(deft_compiled PRIVATE CUDA::cudart_static)
 

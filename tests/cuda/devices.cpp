@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deft/deft.hpp>
-#include <deft/execute/gpu/cuda/tables.hpp>
-#include <deft/execute/gpu/devices.hpp>
+#include <deft/kernels/gpu/cuda/tables.hpp>
+#include <deft/kernels/gpu/devices.hpp>
 
 namespace {
 

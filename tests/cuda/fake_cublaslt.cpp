@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <deft/execute/gpu/cuda/cublaslt.hpp>
+#include <deft/kernels/gpu/cuda/cublaslt.hpp>
 #include <mutex>
 #include <thread>
 

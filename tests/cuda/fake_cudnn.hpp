@@ -4,7 +4,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include <deft/execute/gpu/cuda/cudnn.hpp>
+#include <deft/kernels/gpu/cuda/cudnn.hpp>
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a .cu file has compiled, as CUDA's devices find it: against a runtime that needs no GPU.
 #include <cmath>
-#include <deft/execute/gpu/devices.hpp>
-#include <deft/execute/gpu/registered.hpp>
+#include <deft/kernels/gpu/devices.hpp>
+#include <deft/kernels/gpu/registered.hpp>
 #include <deft/op/catalog.hpp>
 
-#include "../execute/run_kernel.hpp"
+#include "../kernels/run_kernel.hpp"
 #include "fake_runtime.hpp"
 #include "testing.hpp"
 

@@ -5,13 +5,13 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <deft/execute/gpu/cuda/cublaslt.hpp>
-#include <deft/execute/gpu/cuda/stream.hpp>
-#include <deft/execute/matrix_product.hpp>
+#include <deft/kernels/gpu/cuda/cublaslt.hpp>
+#include <deft/kernels/gpu/cuda/stream.hpp>
+#include <deft/kernels/spec/matrix_product.hpp>
 #include <thread>
 
-#include "../execute/arrays.hpp"
-#include "../execute/gpu/on_gpu.hpp"
+#include "../kernels/arrays.hpp"
+#include "../kernels/gpu/on_gpu.hpp"
 #include "../session/sessions.hpp"
 #include "called_as.hpp"
 #include "fake_cublaslt.hpp"

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdlib>
-#include <deft/execute/gpu/cuda/cudnn.hpp>
+#include <deft/kernels/gpu/cuda/cudnn.hpp>
 #include <deft/op/conv2d.hpp>
 
-#include "../execute/arrays.hpp"
-#include "../execute/gpu/on_gpu.hpp"
+#include "../kernels/arrays.hpp"
+#include "../kernels/gpu/on_gpu.hpp"
 #include "../session/sessions.hpp"
 #include "called_as.hpp"
 #include "fake_cudnn.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CUDA's devices do with the runtime, against one that needs no GPU.
 #include <cstring>
-#include <deft/execute/gpu/cuda/stream.hpp>
-#include <deft/execute/gpu/devices.hpp>
+#include <deft/kernels/gpu/cuda/stream.hpp>
+#include <deft/kernels/gpu/devices.hpp>
 #include <future>
 #include <thread>
 

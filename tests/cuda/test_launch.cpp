@@ -60,7 +60,7 @@ T __ldcg(const T* p) {
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __CUDACC__
-#include <deft/execute/gpu/cuda/launch.hpp>
+#include <deft/kernels/gpu/cuda/launch.hpp>
 
 #include "testing.hpp"
 

@@ -7,8 +7,8 @@
 #include <deft/train/optimizers.hpp>
 
 #include "../session/sessions.hpp"
-#include "execute/gpu/nvrtc.hpp"
 #include "fake_runtime.hpp"
+#include "kernels/gpu/nvrtc.hpp"
 
 using namespace deft;
 using namespace testing;

@@ -3,10 +3,10 @@
 // needs no GPU, with the same source compiled for the host.
 #include <sys/wait.h>
 #include <deft/core/log.hpp>
-#include <deft/execute/gpu/compilations.hpp>
-#include <deft/execute/gpu/cuda/stream.hpp>
-#include <deft/execute/gpu/devices.hpp>
-#include <deft/execute/gpu/nvrtc.hpp>
+#include <deft/kernels/gpu/compilations.hpp>
+#include <deft/kernels/gpu/cuda/stream.hpp>
+#include <deft/kernels/gpu/devices.hpp>
+#include <deft/kernels/gpu/nvrtc.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/op/plan/fused.hpp>
@@ -16,12 +16,12 @@
 #include <filesystem>
 
 #include "../session/sessions.hpp"
-#include "execute/gpu/nvrtc.hpp"
-#include "execute/gpu/on_gpu.hpp"
-#include "execute/run_kernel.hpp"
 #include "fake_runtime.hpp"
+#include "kernels/gpu/nvrtc.hpp"
+#include "kernels/gpu/on_gpu.hpp"
+#include "kernels/run_kernel.hpp"
 // After doctest.
-#include "execute/gpu/host_programs.hpp"
+#include "kernels/gpu/host_programs.hpp"
 
 using namespace deft;
 using namespace deft::ext;

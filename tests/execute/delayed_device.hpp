@@ -3,7 +3,7 @@
 // whose work runs later, on the streams of simulated GPUs: after random delays, or when the test
 // permits.
 #pragma once
-#include <deft/execute/gpu/simulated/queue.hpp>
+#include <deft/kernels/gpu/simulated/queue.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <mutex>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/execute/executing.hpp: runs parts of a graph without a session.
 #pragma once
-#include <deft/execute/cpu/device.hpp>
 #include <deft/execute/executor.hpp>
+#include <deft/kernels/cpu/device.hpp>
 #include <deft/plan/order.hpp>
 
 #include "op/modeling.hpp"

@@ -4,7 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdlib>
-#include <deft/execute/cpu/device.hpp>
+#include <deft/kernels/cpu/device.hpp>
 #include <deft/op/catalog.hpp>
 
 namespace testing {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How lanes of asynchronous devices (delayed_device.hpp) start work and wait, in frames that run
 // without a session.
-#include <deft/execute/evaluate.hpp>
 #include <deft/execute/frame_pool.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/train/optimizers.hpp>

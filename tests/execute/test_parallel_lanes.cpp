@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lanes of the host's work run on several threads.
 #include <condition_variable>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/team.hpp>
 #include <mutex>
 
 #include "executing.hpp"

@@ -2,7 +2,7 @@
 // Kernels that are launched together, and their graphs: on simulated GPUs, whose graphs hold the
 // addresses and the numbers that their launches were captured with.
 #include <atomic>
-#include <deft/execute/gpu/simulated/queue.hpp>
+#include <deft/kernels/gpu/simulated/queue.hpp>
 #include <thread>
 
 #include "../session/sessions.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/task_kernels.hpp>
+#include <deft/kernels/host_tables.hpp>
 
 #include <deft/op/save.hpp>
 

@@ -2,7 +2,7 @@
 // tests/execute/training_step.hpp: a step of training on an asynchronous device, in a frame that
 // runs without a session, and without a thread that waits for it.
 #pragma once
-#include <deft/execute/evaluate.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/train/optimizers.hpp>

@@ -2,7 +2,7 @@
 // tests/fuzz/fuzz_graph.cpp: a graph that a client sends is refused, or becomes parts that are
 // sound, for two tasks. An input is a graph and what is fetched of it, as metadata.
 #include <deft/deft.hpp>
-#include <deft/execute/evaluate.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/archive.hpp>

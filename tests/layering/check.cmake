@@ -12,21 +12,23 @@ set(layer_graph core device)
 set(layer_expr core device graph)
 set(layer_op core graph expr)
 set(layer_plan core device graph expr op)
-set(layer_execute core device graph expr op plan)
+set(layer_kernels core device graph expr op plan)
+set(layer_execute core device graph expr op plan kernels)
 set(layer_transport core device graph)
-set(layer_session core device graph expr op plan execute transport)
-set(layer_train core device graph expr op plan execute transport session data observe)
+set(layer_session core device graph expr op plan kernels execute transport)
+set(layer_train core device graph expr op plan kernels execute transport session data observe)
 set(layer_data core graph)
 set(layer_observe core device graph data)
 
 # Sub-folders in their order: each may include those before it.
+set(order_kernels spec cpu gpu)
 set(order_session wire threads cluster worker master server client launch)
 
 # Pairs: headers of others, and the files that may include them.
 set(owners
     "^boost/(asio|archive|serialization)[/.]" "^(transport/|asio\\.hpp$)"
-    "^(unsupported/)?Eigen/"                  "^execute/cpu/"
-    "^(thrust|cub|cuda|nccl|cudnn|cublas|nvrtc)" "^execute/gpu/"
+    "^(unsupported/)?Eigen/"                  "^kernels/cpu/"
+    "^(thrust|cub|cuda|nccl|cudnn|cublas|nvrtc)" "^kernels/gpu/"
     "^openssl/"                               "^transport/"
     "^zlib\\.h$"                              "^(data|observe)/"
     "^protozero/"                             "^(data|observe)/"
@@ -72,7 +74,7 @@ foreach(file IN LISTS files)
   # core/config.hpp, first of all, says what the namespaces see of each other. (What declares the
   # functions of a library of NVIDIA's is also seen by libraries in their place.)
   file(STRINGS ${ROOT}/${file} declares REGEX "^namespace deft" LIMIT_COUNT 1)
-  if(declares AND NOT file MATCHES "^core/config.hpp$|^execute/gpu/cuda/cu[a-z]+.hpp$" AND
+  if(declares AND NOT file MATCHES "^core/config.hpp$|^kernels/gpu/cuda/cu[a-z]+.hpp$" AND
      NOT includes MATCHES "<deft/")
     fault("declares names, and includes nothing of deft: <deft/core/config.hpp>")
   endif()

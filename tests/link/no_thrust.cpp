@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPUs of a library that was compiled with neither Thrust nor nvcc.
-#include <deft/execute/gpu/gpu.ipp>
+#include <deft/kernels/gpu/gpu.ipp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/evaluate.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/fold.hpp>
 
 #include "planning.hpp"

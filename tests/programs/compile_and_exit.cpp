@@ -3,7 +3,7 @@
 // after it has asked for them. The sleep synchronizes nothing: whatever the compiler is doing when
 // it is over, the process has to end well; different times only make different moments likely.
 #include <deft/core/text.hpp>
-#include <deft/execute/gpu/compilations.hpp>
+#include <deft/kernels/gpu/compilations.hpp>
 
 #include <chrono>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 // survives every one, answers or ends the connection, and serves a good client afterwards.
 #include <sys/socket.h>
 
-#include <deft/execute/evaluate.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/worker/running_step.hpp>

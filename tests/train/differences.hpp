@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "execute/arrays.hpp"
+#include "kernels/arrays.hpp"
 #include "op/modeling.hpp"
 
 namespace testing {

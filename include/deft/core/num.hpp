@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/num.hpp: the language of elementwise bodies: operators and functions of deft's value
 // types, which are one lane (num_lane.hpp, on the host and on CUDA), a pack of
-// lanes (execute/cpu/pack.hpp) and text (num_text.hpp).
+// lanes (kernels/cpu/pack.hpp) and text (num_text.hpp).
 #pragma once
 #include <concepts>
 #include <deft/core/config.hpp>

@@ -2,7 +2,7 @@
 // deft/execute/executor.hpp: a task's part of a plan, compiled into lanes, and its runs.
 #pragma once
 #include <deft/core/feed_ref.hpp>
-#include <deft/execute/device.hpp>
+#include <deft/kernels/device.hpp>
 #include <deft/plan/cut.hpp>
 #include <memory>
 #include <string>

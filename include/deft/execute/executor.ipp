@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <deft/core/failure.hpp>
 #include <deft/execute/frame_state.hpp>
-#include <deft/execute/named_step.hpp>
+#include <deft/kernels/named_step.hpp>
 
 namespace deft::ext::exec {
 namespace {

@@ -2,12 +2,12 @@
 // deft/execute/frame_state.hpp: the state of a run of a part.
 #pragma once
 #include <atomic>
-#include <deft/execute/bound_rows.hpp>
 #include <deft/execute/frame_values.hpp>
 #include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
 #include <deft/execute/segments.hpp>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/row_call_list.hpp>
+#include <deft/kernels/team.hpp>
 #include <mutex>
 #include <optional>
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <deft/execute/kernel.hpp>
 #include <deft/execute/replica_rounds.ipp>
+#include <deft/kernels/kernel.hpp>
 #include <deft/op/replicas.hpp>
 
 namespace deft::ext {

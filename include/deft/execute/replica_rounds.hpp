@@ -2,7 +2,7 @@
 // deft/execute/replica_rounds.hpp: the resources by which replicas of a model train together: a
 // barrier that knows its members, and their gradients.
 #pragma once
-#include <deft/execute/resources.hpp>
+#include <deft/kernels/resources.hpp>
 #include <deque>
 #include <optional>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <deft/execute/memory_plan.hpp>
 #include <deft/execute/schedule.hpp>
 #include <deft/execute/segments.hpp>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/team.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <unordered_map>

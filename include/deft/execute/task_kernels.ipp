@@ -4,10 +4,10 @@
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/safetensors.hpp>
-#include <deft/execute/device.hpp>
 #include <deft/execute/round_pauses.ipp>
-#include <deft/execute/task_kernels.hpp>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/device.hpp>
+#include <deft/kernels/host_tables.hpp>
+#include <deft/kernels/team.hpp>
 #include <deft/op/extents.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>

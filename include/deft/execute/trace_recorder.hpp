@@ -2,7 +2,7 @@
 // deft/execute/trace_recorder.hpp: notes when the nodes of a part run.
 #pragma once
 #include <deft/core/step_trace.hpp>
-#include <deft/execute/context.hpp>
+#include <deft/kernels/context.hpp>
 #include <mutex>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // deft/execute/transfers.ipp: values between the parts of a step, through the step's rendezvous.
 #pragma once
 #include <charconv>
-#include <deft/execute/transfers.hpp>
+#include <deft/kernels/host_tables.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
 

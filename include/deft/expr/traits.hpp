@@ -61,8 +61,8 @@ namespace detail {
 
 /// The hook of operations that are not in the catalog: Op is used on operands of T, of any dtype if
 /// that is void. Naming it is enough: in files that include deft/deft.hpp, before or after,
-/// execute/cpu/use.hpp defines it, and it registers kernels before main. It is never called, and in
-/// other files it is not defined.
+/// kernels/cpu/kernel_hook.hpp defines it, and it registers kernels before main. It is never
+/// called, and in other files it is not defined.
 template <class Op, class T>
 void compile_own();
 

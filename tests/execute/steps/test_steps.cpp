@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "devices.hpp"
-#include "execute/arrays.hpp"
+#include "kernels/arrays.hpp"
 #include "op/modeling.hpp"
 
 using namespace deft;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds a resource and kernels that wait: a first-in, first-out queue. This is all that it takes.
 #include <deft/deft.hpp>
-#include <deft/execute/cpu/device.hpp>
+#include <deft/kernels/cpu/device.hpp>
 #include <deque>
 #include <thread>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that a task cannot use yet stay with their sender.
 #include <deft/deft.hpp>
-#include <deft/execute/evaluate.hpp>
+#include <deft/kernels/constant_folding.hpp>
 #include <deft/plan/passes.hpp>
 #include <thread>
 

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cstdio>
 #include <deft/core/text.hpp>
-#include <deft/execute/team.hpp>
 #include <deft/graph/graph.hpp>
+#include <deft/kernels/team.hpp>
 #include <deft/session/launch/launcher.hpp>
 #include <deft/session/launch/task.hpp>
 #include <deft/session/launch/task_flags.ipp>

@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/thread.hpp>
-#include <deft/execute/evaluate.hpp>
-#include <deft/execute/team.hpp>
+#include <deft/kernels/constant_folding.hpp>
+#include <deft/kernels/team.hpp>
 #include <deft/session/master/distributed_step.ipp>
 #include <deft/session/master/local_step.ipp>
 #include <deft/session/master/master.hpp>

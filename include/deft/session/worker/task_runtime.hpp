@@ -2,7 +2,7 @@
 // deft/session/worker/task_runtime.hpp: one task of a cluster: its devices and variables.
 #pragma once
 #include <deft/execute/executor.hpp>
-#include <deft/execute/gpu/devices.hpp>
+#include <deft/kernels/gpu/devices.hpp>
 #include <memory>
 #include <vector>
 

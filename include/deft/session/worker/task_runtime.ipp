@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/worker/task_runtime.ipp: makes a task's devices.
 #pragma once
-#include <deft/execute/cpu/device.hpp>
-#include <deft/execute/gpu/devices.hpp>
+#include <deft/kernels/cpu/device.hpp>
+#include <deft/kernels/gpu/devices.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/handshake.hpp>
 #include <mutex>

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/cpu_elementwise.ipp: the rows of the catalog's elementwise operations, compiled
-// next to cpu.ipp.
-#pragma once
-#include <deft/execute/cpu/rows.ipp>

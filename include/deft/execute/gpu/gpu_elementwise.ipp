@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/gpu_elementwise.ipp: the elementwise kernels of all GPUs, compiled on their own.
-#pragma once
-#include <deft/execute/gpu/elementwise.ipp>

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/cpu/kernel_base.hpp: what the CPU's own kernels share: scratch memory of a
+// thread, and how they refuse.
+#pragma once
+#include <deft/expr/op_record.hpp>
+#include <deft/kernels/typed_kernel.hpp>
+
+namespace deft::ext::cpu {
+
+/// Memory of the calling thread, kept for its next use: at least `bytes`, aligned to 64, contents
+/// undefined. One use at a time.
+void* thread_scratch(std::size_t bytes);
+
+/// No kernel for these dtypes.
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
+  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
+}
+
+}  // namespace deft::ext::cpu

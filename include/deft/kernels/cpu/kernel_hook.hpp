@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/cpu/kernel_hook.hpp: the kernel hook of files that include deft/deft.hpp. What such
+// a file uses is compiled for the processor, and known to the whole process before main.
+#pragma once
+#include <deft/kernels/cpu/compiled.hpp>
+#include <deft/kernels/cpu/user_op_hook.hpp>
+
+namespace deft {
+namespace ext {
+
+namespace cpu {
+
+template <class X>
+struct registered {
+  static const fused_registration entry;
+};
+template <class X>
+const fused_registration registered<X>::entry{&deft::detail::program_of<X>, row_of<X>};
+
+template <class X, class F>
+struct registered_fold {
+  static const fused_registration entry;
+};
+template <class X, class F>
+const fused_registration registered_fold<X, F>::entry{&deft::detail::program_of<X>, fold_of<X, F>,
+                                                      std::is_same_v<F, plus> ? fold_kind::sum
+                                                      : std::is_same_v<F, largest>
+                                                          ? fold_kind::max
+                                                          : fold_kind::min};
+
+/// The row of an operation of the program's own on operands of T.
+template <class Op, class T>
+struct own_row {
+  using X = single_call<Op, T>;
+  static const own_kernel entry;
+};
+template <class Op, class T>
+const own_kernel own_row<Op, T>::entry{record_of<Op>, dtype_of<T>,
+                                       dtype_of<typename own_row<Op, T>::X::value_type>,
+                                       row_of<typename own_row<Op, T>::X>};
+
+}  // namespace cpu
+
+/// The kernel hook of files that include deft/deft.hpp: each fused expression is compiled.
+struct cpu_kernels {
+  template <class X>
+  static void use() {
+    static_cast<void>(&cpu::registered<X>::entry);
+  }
+  template <class X, class Op>
+  static void use_fold() {
+    using F = typename cpu::join_of<Op::folds>::type;
+    static_cast<void>(&cpu::registered_fold<X, F>::entry);
+  }
+  template <class Op, class T>
+  static void use_operation() {
+    static_cast<void>(&cpu::own_row<Op, T>::entry);
+  }
+};
+template <class X>
+cpu_kernels kernel_choice(const X*, compiled_or_none);
+
+}  // namespace ext
+
+template <class Op, class T>
+void detail::compile_own() {
+  if constexpr (ext::cpu::is_own<Op>) ext::cpu::use_own<ext::cpu_kernels, Op, T>();
+}
+
+}  // namespace deft

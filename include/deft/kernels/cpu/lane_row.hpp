@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/cpu/lane_row.hpp: the row of an expression type, an element at a time: for compilers
+// that take no packs.
+#pragma once
+#include <deft/core/num_lane.hpp>
+#include <deft/kernels/cpu/user_op.hpp>
+#include <deft/kernels/spec/expression_eval.hpp>
+#include <deft/kernels/spec/op_as_expression.hpp>
+
+namespace deft::ext::cpu {
+
+/// Element `element` of a row's operands.
+struct lane_values {
+  struct place {
+    const row_call& row;
+    std::int64_t element;
+  };
+  template <class T, int K>
+  static DEFT_HD num::lane<T> load(const place& at, int) {
+    return static_cast<const T*>(at.row.in[K])[at.row.mask[K] ? at.element : 0];
+  }
+  template <class Op, class... V>
+  static DEFT_HD auto apply(const V&... v) {
+    return Op()(v...);
+  }
+};
+
+/// The row of an operation alone on operands of T.
+template <class Op, class T>
+struct lane_row {
+  using X = deft::detail::single_call<Op, T>;
+  using R = typename X::value_type;
+
+  static void run(const row_call& c) {
+    R* const out = static_cast<R*>(c.out);
+    for (std::int64_t i = 0; i < c.n; ++i)
+      out[i] = deft::detail::evaluation<X, lane_values, 0, 0>::run(lane_values::place{c, i}, 0).v;
+  }
+  static const own_kernel entry;
+};
+template <class Op, class T>
+const own_kernel lane_row<Op, T>::entry{record_of<Op>, dtype_of<T>, dtype_of<R>, {&run, 1}};
+
+}  // namespace deft::ext::cpu

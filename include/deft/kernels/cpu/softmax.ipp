@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/cpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deft/kernels/cpu/row_reduction.hpp>
+#include <deft/kernels/cpu/tables.hpp>
+#include <deft/kernels/spec/long_sum.hpp>
+#include <deft/kernels/team.hpp>
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/plan/thresholds.hpp>
+
+namespace deft::ext::cpu {
+namespace softmax_rows {
+namespace {
+
+template <class T>
+struct row {
+  static constexpr int L = register_bytes / static_cast<int>(sizeof(T));
+  using P = pack<T, L>;
+
+  /// What a row's maximum and the sum of its exponentials are.
+  struct sums {
+    T max, sum;
+  };
+
+  /// Calls f(i, n) for each pack of the row; n < L in the last one only.
+  template <class F>
+  static DEFT_ALWAYS_INLINE void each(std::int64_t n, F f) {
+    std::int64_t i = 0;
+    for (; i + L <= n; i += L) f(i, std::integral_constant<std::int64_t, L>());
+    if (i < n) f(i, n - i);
+  }
+  /// The sum of a row's packs, each added to others by f(sum, i, n), as `each` calls it.
+  template <class F>
+  static DEFT_ALWAYS_INLINE T sum_of_each(std::int64_t n, F f) {
+    return fold<T, plus>::across(
+        sum_in_leaves(n, addends_together * L, broadcast<T, L>(T(0)),
+                      [&](P& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                        each(end - begin, [&](std::int64_t i, auto count)
+                                              DEFT_INLINED { sum = f(sum, begin + i, count); });
+                      }));
+  }
+  template <class N>
+  static DEFT_ALWAYS_INLINE P read(const T* x, N n, T rest) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      return load_some<L>(x, n, rest);
+    else
+      return load<T, L>(x);
+  }
+  template <class N>
+  static DEFT_ALWAYS_INLINE void write(T* y, const P& p, N n) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      store_some(y, p, n);
+    else
+      store(y, p);
+  }
+
+  /// 0, 1, 2, …
+  static P numbers() {
+    static constexpr auto values = [] {
+      std::array<T, L> a{};
+      for (int i = 0; i < L; ++i) a[static_cast<std::size_t>(i)] = static_cast<T>(i);
+      return a;
+    }();
+    return load<T, L>(values.data());
+  }
+  /// The first n elements, and zeros. (What is beyond a row's end is never the exponential of a
+  /// very small number: a subnormal result costs more than the row.)
+  template <class N>
+  static DEFT_ALWAYS_INLINE P first(const P& p, N n) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      return num::select(numbers() < broadcast<T, L>(static_cast<T>(n)), p, broadcast<T, L>(T(0)));
+    else
+      return p;
+  }
+
+  /// Exponentials of x less its maximum, into y unless that is nullptr. NaN needs no care in the
+  /// maximum: its exponential makes the sum NaN.
+  template <bool Keep>
+  static sums exponentials(const T* x, std::int64_t n, T* y) {
+    const T max = fold<T, largest_number>::row(x, n);
+    const P shift = broadcast<T, L>(max);
+    return {max, sum_of_each(n, [&](const P& sum, std::int64_t i, auto count) DEFT_INLINED {
+              const P e = num::exp(read(x + i, count, max) - shift);
+              if constexpr (Keep) write(y + i, e, count);
+              return sum + first(e, count);
+            })};
+  }
+
+  static void softmax(const T* x, std::int64_t n, T* y) {
+    if (n <= L) {  // in a register all the time
+      const P v = load_some<L>(x, n, x[0]);
+      const P e = num::exp(v - broadcast<T, L>(fold<T, largest_number>::across(v)));
+      const P factor = broadcast<T, L>(T(1) / fold<T, plus>::across(first(e, n)));
+      return store_some(y, e * factor, n);
+    }
+    const sums s = exponentials<true>(x, n, y);
+    scale(y, n, T(1) / s.sum);
+  }
+  static void scale(T* y, std::int64_t n, T factor) {
+    const P f = broadcast<T, L>(factor);
+    each(n, [&](std::int64_t i, auto count)
+                DEFT_INLINED { write(y + i, read(y + i, count, T(0)) * f, count); });
+  }
+
+  /// Loss for the class `label`, given the logarithm of the sum.
+  static T cross_entropy(const T* x, std::int64_t, T max, T log_sum, std::int64_t label) {
+    return log_sum + (max - x[label]);
+  }
+  /// The same for probabilities.
+  static T cross_entropy(const T* x, std::int64_t n, T max, T log_sum, const T* labels) {
+    // The maximum is subtracted from each logit first, which is exact for those that matter; the
+    // logarithm, small in comparison, would lose its bits if it were added to the maximum.
+    const P most = broadcast<T, L>(max), rest = broadcast<T, L>(log_sum);
+    const P zero = broadcast<T, L>(T(0));
+    return sum_of_each(n, [&](const P& loss, std::int64_t i, auto count) DEFT_INLINED {
+      const P l = read(labels + i, count, T(0));
+      // What is impossible, and is so by its logit, too, costs nothing.
+      const P by = num::select(l == zero, zero, rest + (most - read(x + i, count, max)));
+      return multiply_add(l, by, loss);
+    });
+  }
+
+  /// dz * (sum(labels) softmax - labels) into y, and the sums.
+  template <class Label>
+  static sums sums_and_gradient(const T* x, std::int64_t n, T dz, Label label, T* y) {
+    if (n > L) {
+      const sums s = exponentials<true>(x, n, y);
+      gradient_of_kept(n, s, dz, label, y);
+      return s;
+    }
+    const P v = load_some<L>(x, n, x[0]);  // in a register all the time
+    sums s{fold<T, largest_number>::across(v), T(0)};
+    const P e = num::exp(v - broadcast<T, L>(s.max));
+    s.sum = fold<T, plus>::across(first(e, n));
+    gradient_of_short(e, n, s, dz, label, y);
+    return s;
+  }
+  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
+    scale(y, n, dz / s.sum);
+    y[label] -= dz;
+  }
+  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
+    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
+    const P by = broadcast<T, L>(dz);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P l = read(labels + i, count, T(0)) * by;
+      write(y + i, read(y + i, count, T(0)) * factor - l, count);
+    });
+  }
+  /// Of a row that fits a register, whose exponentials are e.
+  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, std::int64_t label,
+                                T* y) {
+    const P g = e * broadcast<T, L>(dz / s.sum);
+    const auto here = numbers() == broadcast<T, L>(static_cast<T>(label));
+    store_some(y, num::select(here, g - broadcast<T, L>(dz), g), n);
+  }
+  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, const T* labels,
+                                T* y) {
+    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
+    store_some(y, e * factor - load_some<L>(labels, n, T(0)) * broadcast<T, L>(dz), n);
+  }
+  /// The same from x.
+  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
+    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
+    if (n <= L)  // not read again: a store of a part of a register would have to end first
+      return gradient_of_short(num::exp(load_some<L>(x, n, s.max) - shift), n, s, dz, label, y);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P e = num::exp(read(x + i, count, s.max) - shift);
+      write(y + i, e * factor, count);
+    });
+    y[label] -= dz;
+  }
+  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
+    const T total = fold<T, plus>::row(labels, n);
+    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz * total / s.sum);
+    const P scale = broadcast<T, L>(dz);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P e = num::exp(read(x + i, count, s.max) - shift);
+      const P l = read(labels + i, count, T(0)) * scale;
+      write(y + i, e * factor - l, count);
+    });
+  }
+};
+
+/// Rows of some 32 KB at a time on the team.
+class row_kernel_base : public typed_kernel {
+ public:
+  void ready() override {
+    n_ = in(0).back();
+    rows_ = n_ ? in(0).elements() / n_ : out().elements();
+    cost_ = 20 +
+            static_cast<double>(in(0).elements()) * (in_[0].type == dtype::float32 ? 0.25 : 0.6) +
+            static_cast<double>(rows_) * 15;
+    chunk_ = std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n_));
+  }
+
+ protected:
+  /// Calls f(begin, end) for runs of rows.
+  template <class F>
+  void each_run(F f) const {
+    parallel_chunks((rows_ + chunk_ - 1) / chunk_, cost_,
+                    [&](std::int64_t p) { f(p * chunk_, std::min(rows_, (p + 1) * chunk_)); });
+  }
+  template <class F>
+  void each_row(F f) const {
+    each_run([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) f(r);
+    });
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, chunk_ = 1;
+};
+
+template <class T>
+class softmax_kernel final : public row_kernel_base {
+ public:
+  void run(const kernel_call& c) override {
+    if (n_ == 0) return;
+    const T* x = static_cast<const T*>(c.in[0]);
+    T* y = static_cast<T*>(c.out[0]);
+    each_row([&](std::int64_t r) { row<T>::softmax(x + r * n_, n_, y + r * n_); });
+  }
+};
+
+/// Label: a class per row, or T, probabilities.
+template <class T, class Label>
+class cross_entropy_base : public row_kernel_base {
+ protected:
+  /// Row r's class, checked, or the address of its probabilities.
+  auto label_of(const void* labels, std::int64_t r) const {
+    const Label* l = static_cast<const Label*>(labels);
+    if constexpr (std::is_same_v<Label, T>) {
+      return l + r * n_;
+    } else {
+      const std::int64_t label = l[r];
+      if (label < 0 || label >= n_)
+        fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
+             " is out of range for ", n_, " classes");
+      return label;
+    }
+  }
+};
+
+/// With the gradient where `Gradient`: both while a row is in cache.
+template <class T, class Label, bool Gradient>
+class cross_entropy_rows final : public cross_entropy_base<T, Label> {
+ public:
+  void run(const kernel_call& c) override {
+    this->each_run([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; r += together)
+        some_rows(c, r, std::min(together, end - r));
+    });
+  }
+  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
+
+ private:
+  /// Rows whose logarithms are taken together.
+  static constexpr std::int64_t together = thresholds::rows_of_logarithms;
+
+  void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
+    constexpr int L = row<T>::L;
+    const std::int64_t n = this->n_;
+    const T* x = static_cast<const T*>(c.in[0]) + first * n;
+    alignas(64) T max[together], sum[together], logs[together];
+    std::fill(sum, sum + together, T(1));
+    T* loss = static_cast<T*>(c.out[0]);
+    for (std::int64_t r = 0; r < count; ++r) {
+      const auto s = sums_of(c, x + r * n, first + r);
+      max[r] = s.max, sum[r] = s.sum;
+    }
+    for (std::int64_t r = 0; r < count && loss; r += L)
+      store(logs + r, num::log(load<T, L>(sum + r)));
+    for (std::int64_t r = 0; r < count && loss; ++r) {
+      const auto label = this->label_of(c.in[1], first + r);
+      loss[first + r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
+    }
+    if (c.out[1]) std::copy(max, max + count, static_cast<T*>(c.out[1]) + first);
+    if (c.out[2]) std::copy(sum, sum + count, static_cast<T*>(c.out[2]) + first);
+  }
+  /// Of row r, and its gradient.
+  typename row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
+    const std::int64_t n = this->n_;
+    if constexpr (Gradient) {
+      const auto label = this->label_of(c.in[1], r);
+      const bool one = this->in_[2].shape.rank() == 0;
+      const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
+      if (n) return row<T>::sums_and_gradient(x, n, dz, label, static_cast<T*>(c.out[3]) + r * n);
+    }
+    return row<T>::template exponentials<false>(x, n, nullptr);
+  }
+};
+template <class T, class Label>
+using cross_entropy_kernel = cross_entropy_rows<T, Label, false>;
+template <class T, class Label>
+using cross_entropy_with_grad_kernel = cross_entropy_rows<T, Label, true>;
+
+template <class T, class Label>
+class cross_entropy_grad_kernel final : public cross_entropy_base<T, Label> {
+ public:
+  void run(const kernel_call& c) override {
+    const T* x = static_cast<const T*>(c.in[0]);
+    const T* dz = static_cast<const T*>(c.in[2]);
+    const T* max = static_cast<const T*>(c.in[3]);
+    const T* sum = static_cast<const T*>(c.in[4]);
+    T* y = static_cast<T*>(c.out[0]);
+    const std::int64_t n = this->n_;
+    if (n == 0) return;
+    this->each_row([&](std::int64_t r) {
+      row<T>::gradient(x + r * n, n, {max[r], sum[r]}, dz[r], this->label_of(c.in[1], r),
+                       y + r * n);
+    });
+  }
+};
+
+/// The kernel of that template for the dtypes of logits and labels.
+template <template <class, class> class Kernel>
+kernel_ptr for_labels(const node_def& n, std::span<const tensor_type> in) {
+  auto of = [&]<class T>() -> kernel_ptr {
+    switch (in[1].type) {
+      case dtype_of<T>:
+        return std::make_unique<Kernel<T, T>>();
+      case dtype::int32:
+        return std::make_unique<Kernel<T, std::int32_t>>();
+      case dtype::int64:
+        return std::make_unique<Kernel<T, std::int64_t>>();
+      default:
+        no_kernel(n, in[1].type);
+    }
+  };
+  if (in[0].type == dtype::float32) return of.template operator()<float>();
+  if (in[0].type == dtype::float64) return of.template operator()<double>();
+  no_kernel(n, in[0].type);
+}
+
+}  // namespace
+}  // namespace softmax_rows
+
+kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
+  if (in[0].type == dtype::float32) return std::make_unique<softmax_rows::softmax_kernel<float>>();
+  if (in[0].type == dtype::float64) return std::make_unique<softmax_rows::softmax_kernel<double>>();
+  no_kernel(n, in[0].type);
+}
+
+kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in) {
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_kernel>(n, in);
+}
+kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const tensor_type> in) {
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
+}
+
+kernel_ptr make_softmax_cross_entropy_with_grad(const node_def& n,
+                                                std::span<const tensor_type> in) {
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_with_grad_kernel>(n, in);
+}
+
+kernel_table softmax_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::softmax::name, floating_dtypes, &make_softmax},
+      {op::softmax_cross_entropy::name, floating_dtypes, &make_softmax_cross_entropy},
+      {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_softmax_cross_entropy_grad},
+      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
+       &make_softmax_cross_entropy_with_grad},
+  };
+  return table;
+}
+
+}  // namespace deft::ext::cpu

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/cpu/user_op_hook.hpp: what files that include deft/deft.hpp compile of operations of
+// the program's own, whatever the compiler.
+#pragma once
+#include <deft/core/num_text.hpp>
+#include <deft/expr/gradient.hpp>
+#include <deft/expr/kernel_arguments.hpp>
+#include <deft/kernels/cpu/kernel_base.hpp>
+#include <deft/kernels/cpu/user_op.hpp>
+#include <deft/op/catalog.hpp>
+
+namespace deft::ext::cpu {
+
+// Kernels of such operations, unlike the catalog's, are compiled where they are used.
+
+template <class Op>
+inline constexpr bool is_own = !op::catalog::has<record_type<Op>>;
+
+template <class Op>
+struct own_operation {
+  static const op_registration entry;
+};
+template <class Op>
+const op_registration own_operation<Op>::entry{
+    record_of<Op>, functions_of<Op>, {.gradient = deft::detail::gradient_of<Op>()}};
+
+#ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
+/// Sets op_functions::source before main.
+struct source_registration {
+  source_registration(op_functions& functions, std::string (*source)()) {
+    functions.source = source;
+  }
+};
+template <class Op>
+struct own_source {
+  static std::string written() {
+    const num::text x("x"), y("y"), z("z");
+    if constexpr (Op::arity == 1)
+      return Op()(x).s;
+    else if constexpr (Op::arity == 2)
+      return Op()(x, y).s;
+    else
+      return Op()(x, y, z).s;
+  }
+  static const source_registration entry;
+};
+template <class Op>
+const source_registration own_source<Op>::entry{functions_of<Op>, &written};
+#endif
+
+/// Runs `compute<T>` of an operation.
+template <class Op, class T>
+class computing_kernel final : public typed_kernel {
+ public:
+  explicit computing_kernel(Op o) : op_(std::move(o)) {}
+  void run(const kernel_call& c) override {
+    op_.template compute<T>(kernel_arguments(Op::name, in_, out_, c.in, c.out));
+  }
+
+ private:
+  void ready() override {
+    cost_ = 100;
+    for (const auto& t : in_) cost_ += static_cast<double>(t.shape.elements());
+    for (const auto& t : out_) cost_ += static_cast<double>(t.shape.elements());
+  }
+
+  Op op_;
+};
+template <class Op>
+kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
+  const dtype t = dispatch_type(*n.op, in, n.outputs);
+  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
+    if constexpr (Op::kernel_types.has(dtype_of<T>))
+      return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
+    else
+      no_kernel(n, t);
+  });
+}
+
+/// The kernel of an operation with an algorithm of its own: its `make_kernel`, or its `compute<T>`
+/// for the dtypes `kernel_types`.
+template <class Op>
+struct own_algorithm {
+  static constexpr kernel_factory make() {
+    if constexpr (requires { Op::make_kernel; })
+      return &Op::make_kernel;
+    else
+      return &make_computing<Op>;
+  }
+  static const own_kernel entry;
+};
+template <class Op>
+const own_kernel own_algorithm<Op>::entry{record_of<Op>, Op::kernel_types, make()};
+
+/// Compiles Op for T by `Kernels`, the file's hook, where its typing rule accepts that.
+template <class Kernels, class Op, class T>
+void use_row() {
+  if constexpr (accepts(Op::typing_rule, dtype_of<T>)) Kernels::template use_operation<Op, T>();
+}
+
+/// Op, of the program's own, on operands of T; of any dtype if that is void.
+template <class Kernels, class Op, class T>
+void use_own() {
+  static_cast<void>(&own_operation<Op>::entry);
+  if constexpr (requires { Op::typing_rule; }) {
+    static_assert(deft::detail::field_names<Op>.empty(),
+                  "[operation] an elementwise operation has no attributes: make them operands");
+#ifndef __CUDACC__
+    static_cast<void>(&own_source<Op>::entry);
+#endif
+    if constexpr (!std::is_void_v<T>)
+      use_row<Kernels, Op, T>();
+    else {
+      use_row<Kernels, Op, float>();
+      use_row<Kernels, Op, double>();
+      use_row<Kernels, Op, std::int32_t>();
+      use_row<Kernels, Op, std::int64_t>();
+      use_row<Kernels, Op, std::uint8_t>();
+      use_row<Kernels, Op, bool>();
+    }
+  } else if constexpr (requires { Op::kernel_types; })
+    static_cast<void>(&own_algorithm<Op>::entry);
+}
+
+}  // namespace deft::ext::cpu

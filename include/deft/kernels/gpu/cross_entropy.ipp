@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/gpu/cross_entropy.ipp: the cross entropy of softmax with classes or probabilities,
+// and its gradient.
+#pragma once
+#include <deft/kernels/gpu/divider.hpp>
+#include <deft/kernels/gpu/exponentials.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// A class per row.
+template <class T>
+struct label_classes {
+  using state = exponentials<T>;
+  struct elements {};
+  const void* of;
+  bool wide;  ///< int64, else int32
+  std::int64_t n;
+
+  label_classes() = default;
+  label_classes(const stream& s, const void* labels, const tensor_type& type, std::int64_t classes)
+      : of(s.in<void>(labels)), wide(type.type == dtype::int64), n(classes) {}
+
+  const void* array() const { return nullptr; }
+  DEFT_HD std::int64_t label(std::int64_t r) const {
+    return wide ? static_cast<const std::int64_t*>(of)[r] : static_cast<const std::int32_t*>(of)[r];
+  }
+  DEFT_HD elements load(const row_groups&, std::int64_t, std::int64_t) const { return {}; }
+  DEFT_HD elements none() const { return {}; }
+  DEFT_HD void add(state& s, T x, std::int64_t, std::int64_t) const { s.add(x); }
+  DEFT_HD void add(state& s, T x, const elements&, int, std::int64_t) const { s.add(x); }
+  DEFT_HD T settle(state& s, T x, const elements&, int, std::int64_t) const { return s.settle(x); }
+  DEFT_HD bool check(std::int64_t r, const fault_report& report) const {
+    const std::int64_t l = label(r);
+    const bool sound = l >= 0 && l < n;
+    if (!sound) report(fault_kind::labelled, l, n, r);
+    return sound;
+  }
+  DEFT_HD T loss(const T* x, std::int64_t r, const state& s, T log_sum) const {
+    return log_sum + (s.most - x[label(r)]);
+  }
+  DEFT_HD T total(const state&) const { return 1; }
+  /// What a row's gradients take: its class.
+  DEFT_HD std::int64_t known(std::int64_t r) const { return label(r); }
+  /// `e`: an element's share of the row's gradient.
+  DEFT_HD T gradient(T e, T dz, std::int64_t label, std::int64_t c) const {
+    return label == c ? e - dz : e;
+  }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements&, std::int64_t label,
+                         std::int64_t c) const {
+    for (int u = 0; u < columns_at_once; ++u)
+      if (label - c == u) e.v[u] = e.v[u] - dz;
+  }
+};
+/// Probabilities.
+template <class T>
+struct label_probabilities {
+  using state = weighed_exponentials<T>;
+  using elements = columns<T>;
+  const T* of;
+  std::int64_t n;
+
+  label_probabilities() = default;
+  label_probabilities(const stream& s, const void* labels, const tensor_type&, std::int64_t classes)
+      : of(s.in<T>(labels)), n(classes) {}
+
+  const void* array() const { return of; }
+  DEFT_HD elements load(const row_groups& rows, std::int64_t r, std::int64_t c) const {
+    return rows.load(of, r, c, T(0));
+  }
+  DEFT_HD elements none() const { return filled(T(0)); }
+  DEFT_HD void add(state& s, T x, std::int64_t r, std::int64_t c) const { s.add(x, of[r * n + c]); }
+  // Behind the row's end there is nothing to weigh: 0 times infinity is NaN.
+  DEFT_HD void add(state& s, T x, const elements& e, int u, std::int64_t c) const {
+    if (c + u < n) s.add(x, e.v[u]);
+  }
+  DEFT_HD T settle(state& s, T x, const elements& e, int u, std::int64_t c) const {
+    return c + u < n ? s.settle(x, e.v[u]) : T(0);
+  }
+  DEFT_HD bool check(std::int64_t, const fault_report&) const { return true; }
+  DEFT_HD T loss(const T*, std::int64_t, const state& s, T log_sum) const {
+    return state::product(s.labels, log_sum) + s.loss;
+  }
+  DEFT_HD T total(const state& s) const { return s.labels; }
+  DEFT_HD std::int64_t known(std::int64_t r) const { return r; }
+  DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
+    return e - state::product(of[r * n + c], dz);
+  }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements& labels, std::int64_t,
+                         std::int64_t) const {
+    for (int u = 0; u < columns_at_once; ++u) e.v[u] = e.v[u] - state::product(labels.v[u], dz);
+  }
+};
+/// dz * (total softmax - label), of a row's elements.
+template <class T, class Labels>
+struct row_gradient {
+  using state = exponentials<T>;
+  T most, share, dz;
+  std::int64_t known;  ///< of the labels
+
+  DEFT_HD row_gradient(T largest, T sum, T d, T total, const Labels& l, std::int64_t r)
+      : most(largest), share(state::product(d, total) / sum), dz(d), known(l.known(r)) {}
+  DEFT_HD T of(T x, const Labels& l, std::int64_t c) const {
+    return l.gradient(state::product(state::exp(x - most), share), dz, known, c);
+  }
+  /// Takes the place of a group's elements.
+  DEFT_HD void replace(columns<T>& x, const Labels& l, const typename Labels::elements& labels,
+                       std::int64_t c) const {
+    for (T& v : x.v) v = state::exp(v - most);
+    replace_exponentials(x, l, labels, c);
+  }
+  DEFT_HD void replace_exponentials(columns<T>& e, const Labels& l,
+                                    const typename Labels::elements& labels, std::int64_t c) const {
+    for (T& v : e.v) v = state::product(v, share);
+    l.gradients(e, dz, labels, known, c);
+  }
+};
+
+/// Logits and labels of a group.
+template <class T, class Labels>
+struct examples {
+  columns<T> x;
+  [[no_unique_address]] typename Labels::elements labels;
+};
+
+/// Outputs that nothing needs are null.
+template <class T, class Labels>
+struct cross_entropy_rows {
+  using state = typename Labels::state;
+  using elements = examples<T, Labels>;
+  static constexpr int together = columns_at_once;
+  const T* x;
+  Labels labels;
+  T *loss, *most, *sum;
+  row_groups rows;
+  fault_report report;
+
+  DEFT_HD state start() const { return state::none(); }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    labels.add(s, x[r * rows.n + c], r, c);
+    return s;
+  }
+  DEFT_HD state join(state a, const state& b) const {
+    a.join(b);
+    return a;
+  }
+  DEFT_HD void end(std::int64_t r, const state& s) const {
+    const T total = rows.n ? s.total() : T(0);
+    if (most) most[r] = s.most;
+    if (sum) sum[r] = total;
+    if (!labels.check(r, report) || !loss) return;
+    loss[r] = rows.n ? labels.loss(x + r * rows.n, r, s, num::log(num::lane<T>(total)).v) : T(0);
+  }
+
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
+    return {rows.load(x, r, c, -state::infinity), labels.load(rows, r, c)};
+  }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) labels.add(s, e.x.v[u], e.labels, u, c);
+    return s;
+  }
+
+  DEFT_HD elements none() const { return {filled(-state::infinity), labels.none()}; }
+  DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
+  DEFT_HD T largest(const elements& e) const { return largest_of(e.x); }
+  DEFT_HD state start(T peak) const { return state::below(peak); }
+  DEFT_HD state settle(state s, elements& e, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) e.x.v[u] = labels.settle(s, e.x.v[u], e.labels, u, c);
+    return s;
+  }
+};
+template <class T, class Labels>
+struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
+  using typename cross_entropy_rows<T, Labels>::state;
+  using typename cross_entropy_rows<T, Labels>::elements;
+  const T* dz;
+  std::int64_t dz_step;  ///< 0: one for all rows
+  T* y;
+
+  DEFT_HD void each(std::int64_t r, std::int64_t c, const state& s) const {
+    const std::int64_t i = r * this->rows.n + c;
+    y[i] = known(r, s).of(this->x[i], this->labels, c);
+  }
+  DEFT_HD row_gradient<T, Labels> known(std::int64_t r, const state& s) const {
+    return {s.most, s.total(), dz[r * dz_step], this->labels.total(s), this->labels, r};
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c,
+                       const row_gradient<T, Labels>& g) const {
+    g.replace(e.x, this->labels, e.labels, c);
+    this->rows.store(y, r, c, e.x);
+  }
+  DEFT_HD void put(elements e, std::int64_t r, std::int64_t c,
+                   const row_gradient<T, Labels>& g) const {
+    g.replace_exponentials(e.x, this->labels, e.labels, c);
+    this->rows.store(y, r, c, e.x);
+  }
+};
+
+/// The gradient, given what the loss' pass found in a row. Of classes, whose sum is 1.
+template <class T, class Labels>
+struct cross_entropy_gradient {
+  const T* x;
+  Labels labels;
+  const T *dz, *most, *sum;
+  T* y;
+  divider n;
+  fault_report report;
+
+  DEFT_HD row_gradient<T, Labels> gradient(std::int64_t r, T total) const {
+    return {most[r], sum[r], dz[r], total, labels, r};
+  }
+  DEFT_HD void operator()(std::int64_t i) const {
+    std::int64_t r = i;
+    const std::int64_t c = n.cut(r);
+    if (c != 0 || labels.check(r, report)) y[i] = gradient(r, 1).of(x[i], labels, c);
+  }
+};
+/// Of probabilities, whose sum comes first: in the order in which the loss' pass takes it.
+template <class T, class Labels>
+struct cross_entropy_gradient_rows : cross_entropy_gradient<T, Labels> {
+  using state = T;
+  using elements = examples<T, Labels>;
+  static constexpr int together = columns_at_once;
+  row_groups rows;
+
+  DEFT_HD state start() const { return 0; }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    return s + this->labels.of[r * rows.n + c];
+  }
+  DEFT_HD state join(state a, state b) const { return a + b; }
+  DEFT_HD void end(std::int64_t, state) const {}
+  DEFT_HD void each(std::int64_t r, std::int64_t c, state s) const {
+    const std::int64_t i = r * rows.n + c;
+    this->y[i] = known(r, s).of(this->x[i], this->labels, c);
+  }
+
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
+    return {rows.load(this->x, r, c, T(0)), this->labels.load(rows, r, c)};
+  }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t) const {
+    for (T label : e.labels.v) s += label;
+    return s;
+  }
+  DEFT_HD row_gradient<T, Labels> known(std::int64_t r, state s) const {
+    return this->gradient(r, s);
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c,
+                       const row_gradient<T, Labels>& g) const {
+    g.replace(e.x, this->labels, e.labels, c);
+    rows.store(this->y, r, c, e.x);
+  }
+};
+
+template <class T, class Labels, bool Gradient>
+class cross_entropy_kernel final : public softmax_kernel_base {
+ public:
+  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
+  std::size_t scratch() const override { return row_room(rows(), this->rows_, this->n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (this->rows_ == 0) return;
+    rows f{};
+    f.x = s.in<T>(c.in[0]);
+    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
+    f.loss = s.out<T>(c.out[0]), f.most = s.out<T>(c.out[1]), f.sum = s.out<T>(c.out[2]);
+    f.report = s.faults();
+    if constexpr (Gradient) {
+      f.dz = s.in<T>(c.in[2]);
+      f.dz_step = this->in(2).rank() == 0 ? 0 : 1;
+      f.y = s.out<T>(c.out[3]);
+      f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
+    } else {
+      f.rows = row_groups(this->n_, {f.x, f.labels.array()});
+    }
+    s.over_rows(f, this->rows_, this->n_, c.scratch);
+  }
+
+ private:
+  using rows = std::conditional_t<Gradient, cross_entropy_with_grad_rows<T, Labels>,
+                                  cross_entropy_rows<T, Labels>>;
+};
+
+template <class T, class Labels>
+class cross_entropy_grad_kernel final : public softmax_kernel_base {
+ public:
+  std::size_t scratch() const override {
+    if constexpr (dense)
+      return row_room(rows(), this->rows_, this->n_);
+    else
+      return 0;
+  }
+  void queue(const kernel_call& c, stream& s) override {
+    const std::int64_t elements = this->rows_ * this->n_;
+    if (elements == 0) return;
+    rows f{};
+    f.x = s.in<T>(c.in[0]);
+    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
+    f.dz = s.in<T>(c.in[2]), f.most = s.in<T>(c.in[3]), f.sum = s.in<T>(c.in[4]);
+    f.y = s.out<T>(c.out[0]);
+    f.n = divider(this->n_);
+    f.report = s.faults();
+    if constexpr (dense) {
+      f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
+      s.over_rows(f, this->rows_, this->n_, c.scratch);
+    } else {
+      s.launch(elements, f);
+    }
+  }
+
+ private:
+  static constexpr bool dense = std::is_same_v<Labels, label_probabilities<T>>;
+  using rows = std::conditional_t<dense, cross_entropy_gradient_rows<T, Labels>,
+                                  cross_entropy_gradient<T, Labels>>;
+};
+template <class T, class Labels>
+using cross_entropy_alone = cross_entropy_kernel<T, Labels, false>;
+template <class T, class Labels>
+using cross_entropy_with_grad = cross_entropy_kernel<T, Labels, true>;
+
+/// The kernel of that template for the dtypes of logits and labels.
+template <template <class, class> class Kernel>
+kernel_ptr make_for_labels(const node_def& n, std::span<const tensor_type> in) {
+  auto of = [&]<class T>() -> kernel_ptr {
+    if (in[1].type == dtype_of<T>) return std::make_unique<Kernel<T, label_probabilities<T>>>();
+    if (in[1].type == dtype::int32 || in[1].type == dtype::int64)
+      return std::make_unique<Kernel<T, label_classes<T>>>();
+    no_kernel(n, in[1].type);
+  };
+  if (in[0].type == dtype::float32) return of.template operator()<float>();
+  if (in[0].type == dtype::float64) return of.template operator()<double>();
+  no_kernel(n, in[0].type);
+}
+
+}  // namespace
+
+kernel_table cross_entropy_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::softmax_cross_entropy::name, floating_dtypes, &make_for_labels<cross_entropy_alone>},
+      {op::softmax_cross_entropy_grad::name, floating_dtypes,
+       &make_for_labels<cross_entropy_grad_kernel>},
+      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
+       &make_for_labels<cross_entropy_with_grad>},
+  };
+  return table;
+}
+
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/gpu/elementwise.ipp: every elementwise operation alone, for every dtype that it
+// takes.
+#pragma once
+#include <deft/kernels/gpu/compiled.hpp>
+#include <deft/kernels/spec/elementwise_table.hpp>
+#include <deft/op/assign.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
+
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+using element_factory = queued_kernel_ptr (*)();
+
+struct factory_of {
+  template <class X>
+  element_factory operator()() const {
+    return []() -> queued_kernel_ptr { return std::make_unique<element_kernel<X>>(); };
+  }
+};
+
+/// A kernel that something else has made.
+class other_kernel final : public queued_kernel {
+ public:
+  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
+
+  std::size_t scratch() const override { return made_->scratch(); }
+  void queue(const kernel_call& c, stream& s) override {
+    kernel_call own = c;
+    own.stream = &s;
+    made_->run(own);
+  }
+
+ private:
+  void ready() override { made_->prepare(in_, out_); }
+
+  const kernel_ptr made_;
+};
+
+kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
+  queued_kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
+  if (!made) no_kernel(n, in.back().type);
+  return made;
+}
+/// Of a variable's elements, input 0, and a value.
+kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
+  queued_kernel_ptr made = make_element(*n.op->joins, in.back().type, in.back().type);
+  if (!made) no_kernel(n, in.back().type);
+  return made;
+}
+
+}  // namespace
+
+queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
+  static const auto& all = *new deft::detail::catalog_calls<element_factory>(factory_of());
+  if (const element_factory* made = all.find(op.name, operand, result)) return (*made)();
+  if (kernel_ptr own = make_registered(kernels_of::DEFT_GPU_SYSTEM, op, operand, result))
+    return queued_kernel_ptr(static_cast<queued_kernel*>(own.release()));
+  if (const element_maker other = other_elements())
+    if (kernel_ptr made = other(op, operand, result))
+      return std::make_unique<other_kernel>(std::move(made));
+  return nullptr;
+}
+
+element_maker& other_elements() {
+  static element_maker maker = nullptr;
+  return maker;
+}
+
+kernel_table elementwise_kernels() {
+  static const auto& table = *new std::vector<kernel_entry>([] {
+    std::vector<kernel_entry> made{
+        {op::fused::name, all_dtypes, &make_program},
+        {op::fused_update::name, all_dtypes, &make_program},
+        {op::assign_add::name, numeric_dtypes, &make_update},
+        {op::assign_sub::name, numeric_dtypes, &make_update},
+    };
+    op::catalog::each([&]<class Op>() {
+      if (record_of<Op>.is(op_traits::elementwise))
+        made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_single});
+    });
+    return made;
+  }());
+  return table;
+}
+kernel_table own_kernels() {
+  static const auto& table = *new std::vector<kernel_entry>([] {
+    std::vector<kernel_entry> made;
+    for (const auto& [op, types] : registered_operations(kernels_of::DEFT_GPU_SYSTEM))
+      made.push_back({op->name, types, &make_single});
+    return made;
+  }());
+  return table;
+}
+
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

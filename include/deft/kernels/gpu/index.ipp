@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/gpu/index.ipp: what looks elements up or finds their places: gather, one_hot,
+// argmax, argmin, first_max, first_min.
+#pragma once
+#include <bit>
+#include <deft/kernels/gpu/indices.hpp>
+#include <deft/kernels/gpu/kernels.hpp>
+#include <deft/kernels/gpu/reducers.hpp>
+#include <deft/kernels/gpu/strided_index.hpp>
+#include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
+#include <deft/op/gather.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/min.hpp>
+#include <deft/op/one_hot.hpp>
+#include <limits>
+
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// Rows of units, which are the largest that addresses and rows allow.
+template <class Unit, class Index>
+struct gathered_units {
+  row_indices<Index> indices;
+  const Unit* from;
+  Unit* to;
+  divider n;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t i = number;
+    const std::int64_t column = n.cut(i);
+    if (indices.check(i)) to[number] = from[indices.of[i] * n.by() + column];
+  }
+};
+
+template <class Index>
+class gather_kernel final : public queued_kernel {
+ public:
+  void queue(const kernel_call& c, stream& s) override {
+    if (count_ == 0) return;
+    const row_indices<Index> indices{s.in<Index>(c.in[1]), rows_, fault_kind::gathered, s.faults()};
+    if (bytes_ == 0) return s.launch(count_, indices);
+    const auto grain = reinterpret_cast<std::uintptr_t>(c.in[0]) |
+                       reinterpret_cast<std::uintptr_t>(c.out[0]) |
+                       static_cast<std::uintptr_t>(bytes_);
+    if (grain % 16 == 0) return queue_units<sixteen_bytes>(c, s, indices);
+    if (grain % 8 == 0) return queue_units<std::uint64_t>(c, s, indices);
+    if (grain % 4 == 0) return queue_units<std::uint32_t>(c, s, indices);
+    queue_units<std::uint8_t>(c, s, indices);
+  }
+
+ private:
+  void ready() override {
+    rows_ = in(0)[0];
+    bytes_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    for (int i = 1; i < in(0).rank(); ++i) bytes_ *= in(0)[i];
+    count_ = in(1).elements();
+  }
+  template <class Unit>
+  void queue_units(const kernel_call& c, stream& s, const row_indices<Index>& indices) const {
+    const std::int64_t units = bytes_ / static_cast<std::int64_t>(sizeof(Unit));
+    s.launch(count_ * units, gathered_units<Unit, Index>{indices, s.in<Unit>(c.in[0]),
+                                                         s.out<Unit>(c.out[0]), divider(units)});
+  }
+
+  std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;
+};
+
+/// Unit: an unsigned integer of an element's size.
+template <class Unit, class Index>
+struct hot_elements {
+  const Index* index;
+  Unit* to;
+  Unit one;
+  divider depth;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t r = number;
+    const std::int64_t i = depth.cut(r);
+    to[number] = static_cast<std::int64_t>(index[r]) == i ? one : Unit(0);
+  }
+};
+template <class T, class Index>
+class one_hot_kernel final : public queued_kernel {
+ public:
+  explicit one_hot_kernel(std::int64_t depth) : depth_(depth) {}
+  void queue(const kernel_call& c, stream& s) override {
+    using unit =
+        std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+    if (out().elements() == 0) return;
+    s.launch(out().elements(),
+             hot_elements<unit, Index>{s.in<Index>(c.in[0]), s.out<unit>(c.out[0]),
+                                       std::bit_cast<unit>(T(1)), divider(depth_)});
+  }
+
+ private:
+  std::int64_t depth_;
+};
+
+/// The first of the elements that How, largest or smallest, prefers, or the first NaN.
+template <class T, class How>
+struct preferred_place {
+  T value;
+  std::int64_t at;  ///< -1: of none
+
+  DEFT_HD bool is_nan() const { return value != value; }
+  DEFT_HD bool beats(const preferred_place& o) const {
+    if (at < 0 || o.at < 0) return o.at < 0;
+    if (is_nan() || o.is_nan()) return is_nan() && (!o.is_nan() || at < o.at);
+    const bool better = std::is_same_v<How, largest> ? value > o.value : value < o.value;
+    return better || (value == o.value && at < o.at);
+  }
+};
+template <class T, class How>
+struct preferred_rows {
+  using state = preferred_place<T, How>;
+  const T* x;
+  std::int64_t* to;
+  walk kept, along;
+
+  /// Enough of them to make up a sector of memory.
+  bool rows_are_adjacent() const {
+    return kept.count > 0 && kept.stride[0] == 1 && kept.extent[0].by() >= 8;
+  }
+  DEFT_HD state start() const { return {T(0), -1}; }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    return join(s, {x[kept.offset(r) + along.offset(c)], c});
+  }
+  DEFT_HD state join(state a, state b) const { return b.beats(a) ? b : a; }
+  DEFT_HD void end(std::int64_t r, state s) const { to[r] = s.at; }
+};
+/// Elements whose place in their row is the row's.
+struct marked_places {
+  const std::int64_t* at;
+  bool* to;
+  int levels;  ///< the innermost first; each has rows or columns
+  divider extent[max_rank];
+  std::int64_t row_step[max_rank], column_step[max_rank];
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t rest = number, r = 0, c = 0;
+    for (int l = 0; l < levels; ++l) {
+      const std::int64_t i = extent[l].cut(rest);
+      r += i * row_step[l];
+      c += i * column_step[l];
+    }
+    to[number] = at[r] == c;
+  }
+};
+
+/// argmax or argmin, or first_max or first_min, which mark in every row what those give for it.
+template <class T, class How>
+class place_kernel final : public queued_kernel {
+ public:
+  place_kernel(std::string_view name, const dims& axes, bool marks)
+      : name_(name), axes_(axes), marks_(marks) {}
+  std::size_t scratch() const override { return own_ + row_room(f_, rows_, n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (rows_ * n_ == 0) return;
+    preferred_rows<T, How> f = f_;
+    f.x = s.in<T>(c.in[0]);
+    f.to = s.out<std::int64_t>(marks_ ? c.scratch : c.out[0]);
+    s.over_rows(f, rows_, n_, static_cast<char*>(c.scratch) + own_);
+    if (!marks_) return;
+    marked_places m = m_;
+    m.at = f.to;
+    m.to = s.out<bool>(c.out[0]);
+    s.launch(rows_ * n_, m);
+  }
+
+ private:
+  void ready() override {
+    f_ = {};
+    m_ = {};
+    rows_ = n_ = 0;
+    own_ = 0;
+    if (!marks_ && in(0).elements() == 0 && out().elements() != 0)
+      fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
+    if (in(0).elements() == 0) return;
+    const fold_levels l(in(0), axes_);
+    for (int i = l.count; i-- > 0;) {
+      walk& to = l.folded[i] ? f_.along : f_.kept;
+      (l.folded[i] ? m_.column_step : m_.row_step)[m_.levels] = to.size();
+      m_.extent[m_.levels++] = divider(l.extent[i]);
+      to.add(l.extent[i], l.stride[i]);
+    }
+    rows_ = f_.kept.size(), n_ = f_.along.size();
+    if (marks_) own_ = (static_cast<std::size_t>(rows_) * sizeof(std::int64_t) + 255) / 256 * 256;
+  }
+
+  std::string_view name_;
+  dims axes_;
+  bool marks_;
+  preferred_rows<T, How> f_{};
+  marked_places m_{};
+  std::int64_t rows_ = 0, n_ = 0;
+  std::size_t own_ = 0;  ///< bytes of scratch for the places
+};
+
+kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
+  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
+    return std::make_unique<gather_kernel<Index>>();
+  });
+}
+kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::one_hot>(n.attributes);
+  return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
+    if (in[0].type == dtype::uint8)
+      return std::make_unique<one_hot_kernel<T, std::uint8_t>>(o.depth);
+    return make_by_index(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+      return std::make_unique<one_hot_kernel<T, Index>>(o.depth);
+    });
+  });
+}
+template <class Op, class How>
+kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
+  dims axes;
+  axes.push_back(decode<Op>(n.attributes).axis);
+  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+    return std::make_unique<place_kernel<T, How>>(Op::name, axes, false);
+  });
+}
+template <class Op, class How>
+kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<Op>(n.attributes).axes;
+  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+    return std::make_unique<place_kernel<T, How>>(Op::name, axes, true);
+  });
+}
+
+}  // namespace
+
+kernel_table index_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::gather::name, all_dtypes, &make_gather},
+      {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
+      {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
+      {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
+      {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},
+      {op::first_min::name, numeric_dtypes, &make_first<op::first_min, smallest>},
+  };
+  return table;
+}
+
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

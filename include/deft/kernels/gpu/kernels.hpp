@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/gpu/kernels.hpp: what kernels of GPUs share, and the tables that their devices join.
+#pragma once
+#include <deft/expr/op_record.hpp>
+#include <deft/kernels/gpu/stream.hpp>
+#include <deft/kernels/spec/matrix_product.hpp>
+#include <deft/kernels/typed_kernel.hpp>
+
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
+
+/// One whose run is queued on a stream. The elements of an output of no extent are not there.
+class queued_kernel : public typed_kernel {
+ public:
+  void run(const kernel_call& c) final { queue(c, *static_cast<stream*>(c.stream)); }
+  virtual void queue(const kernel_call& c, stream& s) = 0;
+};
+
+/// No kernel for these dtypes.
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
+  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on GPUs for ", t);
+}
+
+/// A kernel by which an instruction of a program is run; its types follow by `prepare`.
+using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
+/// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
+/// there is none.
+queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+/// Makes a kernel of an elementwise operation; nullptr if it cannot.
+using element_maker = kernel_ptr (*)(const op_def& op, dtype operand, dtype result);
+/// For operations that no file has compiled for this system; a device may set it.
+element_maker& other_elements();
+/// Of sum, mean or max, by its name, over `axes` of its input.
+queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
+
+/// Queues a product of matrices at addresses of this device: numbers of four or eight bytes.
+void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
+                   void* c);
+
+/// Of an optimizer's formula; nullptr if an update's program is none of those.
+kernel_ptr make_formula(const program& p, std::span<const std::int64_t> literals);
+/// Whether it is one.
+bool has_formula(const program& p);
+
+/// Of a node that carries a program, an instruction at a time.
+kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
+
+// One at the end of each file of kernels.
+kernel_table conv2d_kernels();
+kernel_table cross_entropy_kernels();
+kernel_table elementwise_kernels();
+kernel_table index_kernels();
+kernel_table matmul_kernels();
+kernel_table pool_kernels();
+kernel_table random_kernels();
+kernel_table reduce_kernels();
+kernel_table scatter_kernels();
+kernel_table shape_kernels();
+kernel_table softmax_kernels();
+/// Of operations that are not in the catalog, as far as files of this program have compiled them.
+kernel_table own_kernels();
+/// All of them.
+std::span<const kernel_table> kernel_tables();
+
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

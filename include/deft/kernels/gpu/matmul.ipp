@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/gpu/matmul.ipp: products of matrices: by the system's library where it has one, else
+// by threads that each compute a few elements.
+#pragma once
+#include <deft/core/num_lane.hpp>
+#include <deft/kernels/gpu/divider.hpp>
+#include <deft/kernels/gpu/kernels.hpp>
+#include <deft/kernels/spec/long_sum.hpp>
+#include <deft/kernels/spec/matrix_product.hpp>
+
+namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
+namespace product {
+namespace {
+
+/// Up to R rows and C columns of c, whose sums are taken in order of k, in leaves. Neighbouring
+/// threads have neighbouring columns: a thread's own are `apart` columns apart.
+template <class T>
+struct tile {
+  static constexpr int R = 4, C = 4;
+  matrix_product what;
+  const T *a, *b;
+  T* c;
+  divider apart;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    const std::int64_t column = apart.cut(number), row = number * R;
+    const T *from_a[R], *from_b[C];
+    // What is beyond the edge is computed from the last row or column, and not stored.
+    for (int r = 0; r < R; ++r) from_a[r] = a + within(row + r, what.m) * what.a_row();
+    for (int l = 0; l < C; ++l)
+      from_b[l] = b + within(column + l * apart.by(), what.n) * what.b_col();
+    const std::int64_t step_a = what.a_col(), step_b = what.b_row();
+    const sums all = sum_in_leaves(what.k, addends_together, sums{},
+                                   [&](sums& leaf, std::int64_t begin, std::int64_t end) {
+                                     for (std::int64_t i = begin; i < end; ++i) {
+                                       T x[R], y[C];
+                                       for (int r = 0; r < R; ++r) x[r] = from_a[r][i * step_a];
+                                       for (int l = 0; l < C; ++l) y[l] = from_b[l][i * step_b];
+                                       for (int r = 0; r < R; ++r)
+                                         for (int l = 0; l < C; ++l)
+                                           leaf.v[r][l] = multiply_add(x[r], y[l], leaf.v[r][l]);
+                                     }
+                                   });
+    for (int r = 0; r < R; ++r)
+      for (int l = 0; l < C; ++l)
+        if (const std::int64_t j = column + l * apart.by(); row + r < what.m && j < what.n)
+          c[(row + r) * what.n + j] = all.v[r][l];
+  }
+
+ private:
+  struct sums {
+    T v[R][C];
+    friend DEFT_HD sums operator+(const sums& left, const sums& right) {
+      sums both;
+      for (int r = 0; r < R; ++r)
+        for (int l = 0; l < C; ++l) both.v[r][l] = (num::lane<T>(left.v[r][l]) + right.v[r][l]).v;
+      return both;
+    }
+  };
+  static DEFT_HD std::int64_t within(std::int64_t i, std::int64_t n) { return i < n ? i : n - 1; }
+  static DEFT_HD T multiply_add(T x, T y, T z) {
+    if constexpr (is_floating_type<T>)
+      return x * y + z;  // rounded once where that is as quick
+    else
+      return (num::lane<T>(x) * y + z).v;
+  }
+};
+
+class matmul_kernel final : public queued_kernel {
+ public:
+  explicit matmul_kernel(const op::matmul& o) : op_(o) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    queue_product(s, type(), what_, c.in[0], c.in[1], c.out[0]);
+  }
+
+ private:
+  void ready() override { what_ = matrix_product(op_, in(0), in(1)); }
+
+  op::matmul op_;
+  matrix_product what_;
+};
+
+kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<matmul_kernel>(decode<op::matmul>(n.attributes));
+}
+
+template <class T>
+void queue_tiles(stream& s, const matrix_product& p, const void* a, const void* b, void* c) {
+  using F = tile<T>;
+  const std::int64_t apart = (p.n + F::C - 1) / F::C;
+  s.launch((p.m + F::R - 1) / F::R * apart,
+           F{p, s.in<T>(a), s.in<T>(b), s.out<T>(c), divider(apart)});
+}
+
+}  // namespace
+}  // namespace product
+
+void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
+                   void* c) {
+  if (p.m == 0 || p.n == 0 || s.multiply(t, p, a, b, c)) return;
+  if (t == dtype::float32) return product::queue_tiles<float>(s, p, a, b, c);
+  if (t == dtype::float64) return product::queue_tiles<double>(s, p, a, b, c);
+  if (t == dtype::int32) return product::queue_tiles<std::int32_t>(s, p, a, b, c);
+  product::queue_tiles<std::int64_t>(s, p, a, b, c);
+}
+
+kernel_table matmul_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::matmul::name, floating_dtypes | index_dtypes, &product::make_matmul},
+  };
+  return table;
+}
+
+}  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/spec/op_as_expression.hpp: an elementwise operation alone, as an expression's type.
+#pragma once
+#include <deft/expr/lower.hpp>
+
+namespace deft::detail {
+
+template <class Op, class T>
+auto call_alone() {
+  static_assert(Op::arity >= 1 && Op::arity <= 3,
+                "[operation] an elementwise operation has one to three operands");
+  using L = leaf<T, shape_t<dyn>>;
+  using First = leaf<std::conditional_t<Op::typing_rule == typing::select, bool, T>, shape_t<dyn>>;
+  if constexpr (Op::arity == 1)
+    return std::type_identity<call<Op, L>>();
+  else if constexpr (Op::arity == 2)
+    return std::type_identity<call<Op, L, L>>();
+  else
+    return std::type_identity<call<Op, First, L, L>>();
+}
+/// Op alone, on operands of T; a select's condition is bool.
+template <class Op, class T>
+using single_call = typename decltype(call_alone<Op, T>())::type;
+
+/// The dtypes of operands that a typing rule takes, and those that an operation takes.
+constexpr dtype_set types_of(typing rule) {
+  dtype_set set;
+  for (int t = 1; t < dtype_count; ++t)
+    if (accepts(rule, static_cast<dtype>(t))) set = set | dtype_set{static_cast<dtype>(t)};
+  return set;
+}
+template <class Op>
+constexpr dtype_set operand_types() {
+  if constexpr (requires { Op::typing_rule; })
+    return types_of(Op::typing_rule);
+  else
+    return all_dtypes;  // cast
+}
+
+}  // namespace deft::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/typed_kernel.hpp: a kernel that keeps the types it was prepared for.
+#pragma once
+#include <deft/kernels/kernel.hpp>
+#include <vector>
+
+namespace deft::ext {
+
+/// Keeps the types of the runs to come; `ready` works out the rest.
+class typed_kernel : public kernel {
+ public:
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) final {
+    in_.assign(in.begin(), in.end());
+    out_.assign(out.begin(), out.end());
+    ready();
+  }
+  double cost() const override { return cost_; }
+
+ protected:
+  virtual void ready() {}
+  const dims& in(std::size_t i) const { return in_[i].shape; }
+  const dims& out(std::size_t i = 0) const { return out_[i].shape; }
+  dtype type() const { return out_[0].type; }
+
+  std::vector<tensor_type> in_, out_;
+  double cost_ = 1000;
+};
+
+}  // namespace deft::ext

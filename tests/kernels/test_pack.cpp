@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <deft/kernels/cpu/pack.hpp>
+
+#include "arrays.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using namespace deft::ext;
+using namespace testing;
+
+namespace {
+
+template <class T, int L>
+std::vector<T> lanes(const cpu::pack<T, L>& p) {
+  T a[L];
+  cpu::store(a, p);
+  return std::vector<T>(a, a + L);
+}
+template <int S, int L>
+std::vector<bool> lanes(const cpu::mask<S, L>& m) {
+  bool a[L];
+  cpu::store(a, cpu::to_bools(m));
+  return std::vector<bool>(a, a + L);
+}
+
+/// Compares `body` on packs with `body` on single lanes.
+template <class T, int L, class F>
+void check_binary(F body, std::uint64_t seed, double ulps = 0) {
+  auto a = values<T>(L, seed), b = values<T>(L, seed + 100);
+  T x[L], y[L];
+  std::copy(a.begin(), a.end(), x);
+  std::copy(b.begin(), b.end(), y);
+  auto got = lanes(body(cpu::load<T, L>(x), cpu::load<T, L>(y)));
+  for (int i = 0; i < L; ++i) {
+    INFO("lane " << i << " of " << L << ": " << str(x[i]) << ", " << str(y[i]));
+    CHECK(close<T>(static_cast<T>(got[static_cast<std::size_t>(i)]),
+                   static_cast<T>(body(num::lane<T>(x[i]), num::lane<T>(y[i])).v), ulps));
+  }
+}
+
+template <class T, int L>
+void check_numbers() {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    check_binary<T, L>([](auto a, auto b) { return a + b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a - b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a * b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a * b + a; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a - b * 3; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::maximum(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::minimum(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto) { return -a; }, seed);
+    check_binary<T, L>([](auto a, auto) { return num::abs(a); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a < b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a >= b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a == b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return a != b; }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::select(a < b, a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return !(a < b || (a == b && b < a)); }, seed);
+  }
+}
+
+template <class From, class To, int L>
+void check_cast() {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    auto v = values<From>(L, seed);
+    From x[L];
+    std::copy(v.begin(), v.end(), x);
+    auto got = num::cast<To>(cpu::load<From, L>(x));
+    auto out = lanes(got);
+    for (int i = 0; i < L; ++i) {
+      INFO(to_string(dtype_of<From>) << " to " << to_string(dtype_of<To>) << ": " << str(x[i]));
+      CHECK(close<To>(out[static_cast<std::size_t>(i)], num::cast_scalar<To>(x[i]), 0));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("arithmetic on packs agrees with scalars lane by lane", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  check_numbers<T, L>();
+  check_numbers<T, 2 * L>();
+  if constexpr (sizeof(T) == 1) check_numbers<T, L / 4>();
+}
+
+TEST_CASE_TEMPLATE("casts of packs saturate and wrap as for scalars", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t, bool) {
+  constexpr int L = cpu::register_bytes / 4;
+  check_cast<T, float, L>();
+  check_cast<T, double, L>();
+  check_cast<T, std::int32_t, L>();
+  check_cast<T, std::int64_t, L>();
+  check_cast<T, std::uint8_t, L>();
+  check_cast<T, bool, L>();
+}
+
+TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are accurate to a few units at the ends of their range",
+                   T, float, double) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  const T edge = std::log(std::numeric_limits<T>::max());
+  std::vector<T> at = values<T>(64, 5);
+  at.insert(at.end(), {edge, std::nextafter(edge, T(1e4)), -edge, edge * T(-1.02), T(-1.2) * edge,
+                       T(1e-5), T(0.625), T(9.01), T(-9.01), T(20)});
+  for (T x : at) {
+    INFO(str(x));
+    auto p = cpu::broadcast<T, L>(x);
+    // At its end exp is denormal: the difference is measured in the smallest denormal.
+    CHECK(close(lanes(num::exp(p))[0], std::exp(x), 2));
+    CHECK(close(lanes(num::log(p))[L - 1], std::log(x), 2));
+    CHECK(close(lanes(num::tanh(p))[0], std::tanh(x), 8));  // a quotient of two polynomials
+    CHECK_FALSE(std::abs(lanes(num::tanh(p))[0]) > 1);
+    CHECK(close(lanes(num::sqrt(p))[0], std::sqrt(x), 0));
+  }
+}
+
+TEST_CASE_TEMPLATE("powers are std::pow's, also with the exponents that take a product", T, float,
+                   double) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  std::vector<T> at = values<T>(64, 5);
+  at.insert(at.end(), {T(0), T(-0.), inf, -inf, nan, T(1), T(-1), std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::denorm_min(), T(-1e-20)});
+  for (T y : {T(2), T(3), T(1), T(-1), T(0.5), T(0), T(-0.5), T(1.5), T(4), inf, nan})
+    for (T x : at) {
+      INFO(str(x, " to the power of ", y));
+      const T expected = std::pow(x, y);
+      const auto one = lanes(num::pow(cpu::broadcast<T, L>(x), cpu::broadcast<T, L>(y)));
+      // The same beside another exponent.
+      T exponents[L];
+      std::fill(exponents, exponents + L, y);
+      if (L > 1) exponents[0] = T(0.7);
+      const auto other = lanes(num::pow(cpu::broadcast<T, L>(x), cpu::load<T, L>(exponents)));
+      CHECK(close(one[0], expected, 1));
+      if (std::isnan(expected)) continue;
+      CHECK(std::signbit(one[0]) == std::signbit(expected));
+      CHECK(std::memcmp(&one.back(), &other.back(), sizeof(T)) == 0);
+    }
+}
+
+TEST_CASE("a zero divisor in a single lane is an error") {
+  constexpr int L = cpu::register_bytes / 4;
+  for (int i = 0; i < L; ++i) {
+    std::int32_t b[L];
+    std::fill(b, b + L, 3);
+    b[i] = 0;
+    CHECK(error_of([&] { (void)(7 / cpu::load<std::int32_t, L>(b)); }) ==
+          "invalid_argument: [div] integer division by zero");
+  }
+}
+
+TEST_CASE("-0 keeps its sign in every lane") {
+  auto p = lanes(cpu::broadcast<float, cpu::register_bytes / 4>(-0.f));
+  for (float v : p) CHECK(std::signbit(v));
+}
