@@ -103,6 +103,13 @@ endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})
 add_library(deft::compiled ALIAS deft_compiled)
 target_link_libraries(deft_compiled PUBLIC deft)
+# Whoever names no build type gets no optimization from CMake.
+get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+get_directory_property(options COMPILE_OPTIONS)
+if(NOT multi_config AND NOT CMAKE_BUILD_TYPE AND NOT "${CMAKE_CXX_FLAGS};${options}" MATCHES "-O[1-9sfgz]")
+  message(WARNING "deft: kernels will not be optimized, because CMAKE_BUILD_TYPE is empty: use "
+                  "-D CMAKE_BUILD_TYPE=Release")
+endif()
 # Shared libraries can link position-independent code. Without -fno-semantic-interposition g++ would
 # inline less in it, because other libraries could replace its functions.
 if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)

@@ -1,4 +1,4 @@
-// build error: \[softmax_cross_entropy\] expects labels of the logits' dtype, or classes
+// build error: \[softmax_cross_entropy\] expects classes as int32 or int64, or probabilities of
 // got: takes<softmax_cross_entropy,tensor<float,-1,10>,tensor<float,-1>>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -96,6 +96,17 @@ TEST_CASE_FIXTURE(own_graph, "batches are fed") {
   CHECK(steps == 3);
 }
 
+TEST_CASE("arrays are written to files, and read") {
+  testing::temporary_folder temporary;
+  const std::string folder = temporary.path().string();
+  const ndarray<float, dyn, 2> rows{{1, 2}, {3, 4}, {5, 6}};
+  write_npy(folder + "/x.npy", rows);  // for numpy.load
+  ndarray<float, dyn, 2> x(read_npy(folder + "/x.npy"));
+  write_safetensors(folder + "/x.safetensors", {{"x", x.array()}});
+  any_array again = read_safetensors(folder + "/x.safetensors").at("x");
+  CHECK(again == rows.array());
+}
+
 TEST_CASE("each worker reads its own part, and files in turn") {
   testing::temporary_folder temporary;
   std::vector<std::string> files;

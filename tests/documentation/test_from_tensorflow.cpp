@@ -415,6 +415,7 @@ TEST_CASE_FIXTURE(own_graph,
   session s;
   CHECK(s.run(n / 2) == ndarray<std::int32_t, 2>{3, -3});
   CHECK(s.run(n % 2) == ndarray<std::int32_t, 2>{1, -1});
+  CHECK(s.run(sum(cast<std::uint8_t>(constant({200, 100})))) == 44);
   CHECK(outcome_of([&] { s.run(n / 0); }).code == errc::invalid_argument);
 
   tensor<double, 2> halves = cast<double>(n) * 0.5;

@@ -32,9 +32,10 @@ TEST_CASE_FIXTURE(own_graph, "layers, and the losses of their weights") {
   }
   CHECK(losses("tower_0").size() == 2);
   any_tensor loss = total_loss();
+  tensor<float> whole = mean(h) + total_loss<float>();
 
   session s;
   s.run(initialize_all());
-  s.run(loss, update, own, state.h, last, outputs, x = {{1, 2, 3, 4}, {4, 3, 2, 1}},
+  s.run(loss, whole, update, own, state.h, state.c, last, outputs, x = {{1, 2, 3, 4}, {4, 3, 2, 1}},
         training = true, sequence = ndarray<float, dyn, 5, 4>(1));
 }

@@ -80,6 +80,25 @@ TEST_CASE_FIXTURE(own_graph, "layers have variables of their own, and data is a 
   CHECK(s.run(swish, x = ndarray<float, dyn, 784>(2)).extent(1) == 64);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a layer's width and variable, and a rate that is fed") {
+  placeholder<float, dyn, 784> x("x");
+  std::int64_t units = 64;  // from a file, say
+  any_tensor wide = dense(x, units, "wide", {.activation = relu});
+  any_variable kernel(current_graph().find_variable("wide/kernel"));
+
+  placeholder<float> rate("rate");
+  auto train = sgd(rate).minimize(mean(square(wide)));
+  session s;
+  s.run(initialize_all());
+  CHECK(kernel.shape() == dims{784, 64});
+  const any_array before = s.run(kernel);
+  const ndarray<float, dyn, 784> ones(any_array(s.run(fill(shape<2, 784>, 1.f))));
+  s.run(train, x = ones, rate = 0);
+  CHECK(s.run(kernel) == before);
+  s.run(train, x = ones, rate = 0.5);
+  CHECK(!(s.run(kernel) == before));
+}
+
 TEST_CASE_FIXTURE(own_graph, "a function's tensors and variables are on the device that is said") {
   struct half {
     variable<float, 4, 4> w;

@@ -29,6 +29,27 @@ TEST_CASE_FIXTURE(own_graph, "values and norms of tensors are clipped") {
   CHECK(run(0, 0) == std::pair(0.f, 0.f));
 }
 
+TEST_CASE_FIXTURE(own_graph, "a typed tensor keeps its type when it is clipped by its norm") {
+  placeholder<float, dyn, 2> x("x");
+  auto clipped = clip_by_norm(x * 2.f, 1);
+  static_assert(std::is_same_v<decltype(clipped), tensor<float, dyn, 2>>);
+  static_assert(std::is_same_v<decltype(clip_by_norm(any_tensor(x), 1)), any_tensor>);
+  session s;
+  const auto v = s.run(clipped, x = {{3, 4}});
+  CHECK(v(0, 0) == Approx(0.6));
+  CHECK(v(0, 1) == Approx(0.8));
+
+  // The gradient of gathered rows is one of rows, and stays one.
+  variable<float, 3, 2> w("w", ones());
+  auto [dw] = gradients(sum(gather(w, constant({0, 0}))), w);
+  auto limited = clip_by_norm(dw, 1);
+  static_assert(std::is_same_v<decltype(limited), tensor<float, 3, 2>>);
+  s.run(initialize_all());
+  const auto rows = s.run(limited);
+  CHECK(rows(0, 1) == Approx(std::sqrt(0.5)));
+  CHECK(rows(2, 1) == 0);
+}
+
 TEST_CASE_FIXTURE(own_graph, "gradients are clipped by their global norm") {
   variable<float, 2> w("w", zeros());
   variable<double> u("u", 0.), idle("idle", 0.);
@@ -109,7 +130,7 @@ TEST_CASE_FIXTURE(own_graph, "squares that overflow, and limits that are none") 
   const auto gradients = sgd(1).compute_gradients(sum(w * x));
   CHECK(s.run(global_norm(gradients), x = {3e19f, 4e19f}).item<double>() == Approx(5e19));
   CHECK(testing::error_of([&] {
-          clip_by_norm(constant(3), 1);
+          clip_by_norm(any_tensor(constant(3)), 1);
         }).starts_with("invalid_argument: [clip_by_norm] expects a floating tensor, and got int"));
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double limit : {0., -1., nan, std::numeric_limits<double>::infinity()}) {

@@ -107,8 +107,10 @@ TEST_CASE_FIXTURE(own_graph, "errors of dense") {
       [&] {
         dense(any(dtype::float32, {4, dyn}), 3, "unknown");
       },
-      "invalid_argument: [dense] expects a floating tensor of rank 2 or more whose last "
-      "extent is known, and got float(4,?)");
+      "invalid_argument: [dense] expects a tensor whose last extent is known, as the variables' "
+      "shapes depend on it, and got float(4,?): use ensure_shape(x, {dyn, N})");
+  CHECK(dense(ensure_shape(any(dtype::float32, {4, dyn}), {dyn, 3}), 3, "known").shape() ==
+        dims{4, 3});
   check_error(
       [&] {
         dense(any(dtype::int32, {4, 3}), 3, "integers");

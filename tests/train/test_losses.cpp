@@ -53,6 +53,12 @@ TEST_CASE_FIXTURE(own_graph, "losses are collected by name scope") {
   CHECK(*values[0].data<float>() == 3.5f + 12.5f);
   CHECK(*values[1].data<float>() == 7 + 12.5f);
   CHECK(*any_array(s.run(total_loss())).data<float>() == 3.5f + 12.5f + 7);
+  const float together = s.run(mean(w) + total_loss<float>());
+  CHECK(together == 3.5f + (3.5f + 12.5f + 7));
+  static_assert(std::is_same_v<decltype(total_loss<float>("tower_0")), tensor<float>>);
+  check_error([] { total_loss<float>("tower"); },
+              "not_found: [total_loss] no losses were added in the name scope \"tower\"");
+  check_error([] { total_loss<double>(); }, "invalid_argument: ");
   check_error([&] { add_loss(w); },
               "invalid_argument: [add_loss] expects a floating scalar, and got float(2)");
   check_error([&] { add_loss(any(dtype::int64, {})); },

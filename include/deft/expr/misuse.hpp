@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/expr/any_tensor.hpp>
 #include <iosfwd>
+#include <string>
 
 namespace deft {
 
@@ -47,6 +48,15 @@ requires std::derived_from<Stream, std::ios_base> Stream& operator<<(Stream& s, 
                   "[<<] a tensor has no value while the graph is written: print s.run(x), and "
                   "x.extents() or name_of(x)");
   return s;
+}
+
+template <ext::expression X>
+std::string to_string(const X&) {
+  if constexpr (!std::same_as<X, detail::refused>)
+    static_assert(detail::takes<std::string, detail::got<X>>,
+                  "[to_string] a tensor has no value while the graph is written: "
+                  "to_string(s.run(x)) prints it; see also x.extents() and name_of(x)");
+  return {};
 }
 /// @endcond
 

@@ -106,5 +106,14 @@ initializer random_uniform(double low, double high);
 initializer random_normal(double mean, double stddev);
 /// Normally distributed with mean 0; values beyond two standard deviations are drawn again.
 initializer truncated_normal(double stddev);
+/// @cond refused
+template <ext::scalar Mean, ext::scalar Deviation>
+initializer truncated_normal(Mean, Deviation s) {
+  static_assert(detail::takes<initializer, Mean, Deviation>,
+                "[truncated_normal] expects a standard deviation alone, as its mean is 0, and got "
+                "two numbers: truncated_normal(0.1), or random_normal(mean, 0.1)");
+  return truncated_normal(static_cast<double>(s));
+}
+/// @endcond
 
 }  // namespace deft

@@ -100,10 +100,17 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_place w
           "[softmax_cross_entropy] expects classes, int32 or int64, of one axis less than "
           "the logits, and got as many axes: reshape or slice them");
       return detail::refused();
+    } else if constexpr (!detail::label_dtype_fits<L, Y> && detail::is_sparse_label<L, Y>) {
+      static_assert(
+          detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
+          "[softmax_cross_entropy] expects classes as int32 or int64, or probabilities of the "
+          "logits' shape, and got one label of another dtype per row: use "
+          "cast<std::int32_t>(labels) if these are classes");
+      return detail::refused();
     } else if constexpr (!detail::label_dtype_fits<L, Y>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
-                    "[softmax_cross_entropy] expects labels of the logits' dtype, or classes as "
-                    "int32 or int64, and got another dtype: use cast");
+                    "[softmax_cross_entropy] expects labels of the logits' dtype, and got another "
+                    "dtype: use cast<float>(labels)");
       return detail::refused();
     } else {
       return detail::apply_typed<

@@ -12,6 +12,11 @@ std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(
     ext::fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
   bool sparse = labels.shape.rank() == logits.shape.rank() - 1;
   dims loss;
+  if (sparse && is_floating(labels.type) && shape(logits.shape, labels.shape, loss))
+    ext::fail(errc::invalid_argument,
+              "[softmax_cross_entropy] expects classes as int32 or int64, or probabilities of the "
+              "logits' shape, and got ",
+              labels, " for ", logits, ": use cast<std::int32_t>(labels) if these are classes");
   if (!shape(logits.shape, labels.shape, loss) ||
       (sparse ? labels.type != dtype::int32 && labels.type != dtype::int64
               : labels.type != logits.type))

@@ -8,6 +8,10 @@
 
 namespace deft {
 
+namespace op {
+struct clip_by_norm;  ///< several operations; only messages use this name
+}
+
 /// Each element of x, at least `low` and at most `high`. NaN stays NaN.
 template <ext::expression X, ext::operand Low, ext::operand High>
 auto clip_by_value(const X& x, const Low& low, const High& high,
@@ -19,6 +23,19 @@ auto clip_by_value(const X& x, const Low& low, const High& high,
 /// invalid_argument if `norm` is a number that is not finite or not above 0, as the others do.
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm,
                         ext::source_place w = ext::here());
+/// The same of the dtype and shape that the type of x shows.
+template <ext::typed_expression X, class K = ext::kernels_for<X>>
+auto clip_by_norm(const X& x, const hyperparameter& norm, ext::source_place w = ext::here()) {
+  if constexpr (!detail::is_floating_expression<X>) {
+    static_assert(detail::takes<op::clip_by_norm, detail::got<X>>,
+                  "[clip_by_norm] expects float or double, and got another dtype: use "
+                  "cast<float>(x)");
+    return detail::refused();
+  } else {
+    return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
+        clip_by_norm(any_tensor(detail::any_lower<K>(x, w)), norm, w).handle(), w);
+  }
+}
 
 /// The Euclidean norm of all gradients together, a scalar of double. Those that are empty count as
 /// 0. Throws invalid_argument if all are.

@@ -24,6 +24,13 @@ class activation_function {
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> activation_function(F f)
       : f_(std::move(f)) {}  // NOLINT: implicit on purpose
   /// @}
+  /// @cond refused
+  template <std::convertible_to<std::string_view> Text>
+  activation_function(const Text&) {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<activation_function, Text>,
+                  "[activation] expects a function, as in {.activation = relu}, and got text");
+  }
+  /// @endcond
 
   /// Whether there is a function.
   explicit operator bool() const { return static_cast<bool>(f_); }

@@ -69,10 +69,15 @@ void refuse_layer(const layer_scope& s, const any_tensor& x, const std::string& 
 }
 
 std::int64_t layer_features(const layer_scope& s, const any_tensor& x, int least) {
-  if (!is_floating(x.type()) || x.rank() < least || x.shape()[x.rank() - 1] == dyn)
+  if (is_floating(x.type()) && x.rank() >= least && x.shape()[x.rank() - 1] == dyn)
     refuse_layer(s, x,
-                 str("expects a floating tensor of rank ", least,
-                     " or more whose last extent is known, and got ", x.handle().type()));
+                 str("expects a tensor whose last extent is known, as the variables' shapes depend "
+                     "on it, and got ",
+                     x.handle().type(), ": use ensure_shape(x, {dyn, N})"));
+  if (!is_floating(x.type()) || x.rank() < least)
+    refuse_layer(
+        s, x,
+        str("expects a floating tensor of rank ", least, " or more, and got ", x.handle().type()));
   return x.shape()[x.rank() - 1];
 }
 

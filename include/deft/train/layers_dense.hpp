@@ -73,16 +73,26 @@ template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_fo
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
            ext::source_place w = ext::here()) {
   constexpr dims in = ext::shape_type_of<X>::value;
-  if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2 ||
-                in.e[in.n - 1] == dyn)
+  if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2)
     static_assert(detail::takes<op::dense, detail::got<X>>,
-                  "[dense] expects a tensor of float or double of (n,in), whose last extent is "
-                  "known, and got another");
+                  "[dense] expects a tensor of float or double of (n,in), and got another");
+  else if constexpr (in.e[in.n - 1] == dyn)
+    static_assert(detail::takes<op::dense, detail::got<X>>,
+                  "[dense] expects a tensor whose last extent is known, as the weights' shape "
+                  "depends on it: use ensure_shape(x, shape<dyn, N>)");
   static_assert(Units > 0, "[dense] expects at least one unit");
   return ext::tensor_of<ext::value_type_of<X>, detail::with_last<ext::shape_type_of<X>, Units>>(
       dense(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w).handle());
 }
 /// @cond refused
+template <std::int64_t Units, ext::expression X>
+requires(!ext::typed_expression<X>) detail::refused
+    dense(const X&, std::string_view, const dense_options& = {}) {
+  static_assert(detail::takes<op::dense, detail::got<X>>,
+                "[dense] dense<N> expects a typed tensor, and got one whose shape is known only at "
+                "run time: use dense(x, N, \"fc\")");
+  return {};
+}
 template <std::int64_t Units, ext::typed_expression X>
 detail::refused dense(const X&) {
   static_assert(detail::takes<op::dense, detail::got<X>>,

@@ -33,5 +33,14 @@ std::vector<any_tensor> losses(std::string_view scope = "", graph g = current_gr
 
 /// The sum of these losses. Throws not_found if there are none.
 any_tensor total_loss(std::string_view scope = "", ext::source_place w = ext::here());
+/// The same as a `tensor<float>`, say, which keeps the type of what it is added to:
+/// `auto loss = mean(error) + total_loss<float>();`. Throws invalid_argument, too, if the losses
+/// have another dtype.
+template <ext::element T>
+tensor<T> total_loss(std::string_view scope = "", ext::source_place w = ext::here()) {
+  static_assert(std::is_floating_point_v<T>,
+                "[total_loss] expects float or double, of which losses are");
+  return tensor<T>(total_loss(scope, w), w);
+}
 
 }  // namespace deft

@@ -112,4 +112,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "softmax_cross_entropy takes dense and spa
     softmax_cross_entropy(any_tensor(logits), any(dtype::int32, {3, 10}));
   });
   CHECK(e.starts_with("invalid_argument: [softmax_cross_entropy] expects labels like the logits"));
+  e = testing::error_of(
+      [&] { softmax_cross_entropy(any_tensor(logits), any(dtype::float32, {3})); });
+  CHECK(e.starts_with("invalid_argument: [softmax_cross_entropy] expects classes as int32 or"));
+  CHECK(e.find("use cast<std::int32_t>(labels) if these are classes") != e.npos);
 }
