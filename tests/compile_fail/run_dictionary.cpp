@@ -1,5 +1,5 @@
-// build error: \[run\] expects each feed as an argument, as in s.run\(y, x = value\), and got a
-// list in braces got: takes<session,tensor<float>,feed_dictionary>
+// build error: \[run\] expects each feed as an argument, as in s.run\(y, x = value\)
+// got: takes<session,tensor<float>,feed_dictionary>
 #include <deft/session/session.hpp>
 using namespace deft;
 void run(session& s, const tensor<float, 3>& x, const tensor<float>& y,

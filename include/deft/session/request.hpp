@@ -99,10 +99,14 @@ inline constexpr bool can_be_run = ((fetch<X> || feeds_something<X>)&&...);
 template <class X>
 concept run_argument = !std::same_as<X, run_options>;
 
-/// What Python would write: `{{x, v}}`.
+/// What Python would write: `{{x, v}}`, and `{x, {1, 2, 3}}`.
 struct feed_dictionary {
   template <expression X, class V>
   feed_dictionary(const X&, const V&);
+  template <expression X, class V>
+  feed_dictionary(const X&, std::initializer_list<V>);
+  template <expression X, class V>
+  feed_dictionary(const X&, std::initializer_list<std::initializer_list<V>>);
 };
 
 /// What a run yields that fetches operations alone: nothing.
@@ -305,9 +309,29 @@ class run_forms {
   template <detail::run_argument A>
   refused run(const A&, std::initializer_list<feed_dictionary>) {
     static_assert(takes<session, A, feed_dictionary>,
-                  "[run] expects each feed as an argument, as in s.run(y, x = value), and got a "
-                  "list in braces");
+                  "[run] expects each feed as an argument, as in s.run(y, x = value) or "
+                  "s.run(y, x = {1, 2, 3}), and got braces around it");
     return {};
+  }
+  template <detail::run_argument A, class B>
+  refused run(const A& a, const B&, std::initializer_list<feed_dictionary> feeds) {
+    return run(a, feeds);
+  }
+  template <detail::run_argument A>
+  refused run(const A& a, const feed_dictionary&) {
+    return run(a, std::initializer_list<feed_dictionary>());
+  }
+  template <detail::run_argument A>
+  refused run(const A& a, const feed_dictionary&, const feed_dictionary&) {
+    return run(a, std::initializer_list<feed_dictionary>());
+  }
+  template <detail::run_argument A, class B>
+  refused run(const A& a, const B&, const feed_dictionary&) {
+    return run(a, std::initializer_list<feed_dictionary>());
+  }
+  template <detail::run_argument A, class B>
+  refused run(const A& a, const B&, const feed_dictionary&, const feed_dictionary&) {
+    return run(a, std::initializer_list<feed_dictionary>());
   }
   template <class A>
   auto run(const run_options& options, const A& a, source_place w = here()) {
