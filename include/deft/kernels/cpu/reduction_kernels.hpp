@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/cpu/reduction_kernels.hpp: folds by kind and dtype, of rows and columns, at once or
-// of what comes in pieces. Either way elements are joined in the order of row_reduction.hpp, whatever made
-// them.
+// of what comes in pieces. Either way elements are joined in the order of row_reduction.hpp,
+// whatever made them.
 #pragma once
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
