@@ -38,7 +38,7 @@ any_tensor total_loss(std::string_view scope = "", ext::source_place w = ext::he
 /// have another dtype.
 template <ext::element T>
 tensor<T> total_loss(std::string_view scope = "", ext::source_place w = ext::here()) {
-  static_assert(std::is_floating_point_v<T>,
+  static_assert(ext::is_floating_type<T>,
                 "[total_loss] expects float or double, of which losses are");
   return tensor<T>(total_loss(scope, w), w);
 }
