@@ -8,7 +8,7 @@
 #endif
 #include <deft/expr.hpp>
 // graph to plan
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 // plan to kernels: expressions of this file are compiled to packets, or by nvcc for GPUs
 #ifdef __CUDACC__
 #include <deft/kernels/gpu/kernel_hook.hpp>

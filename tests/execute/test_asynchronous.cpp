@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What asynchronous devices (delayed_device.hpp) compute, copy and allocate.
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 
 #include "classifier.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/kernels/device.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <deft/session/worker/task_runtime.hpp>

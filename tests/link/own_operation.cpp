@@ -3,7 +3,7 @@
 // run or differentiate them it is told what to do. With COMPILED, the other file includes it.
 #include <cstdio>
 #include <deft/expr.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 
 #include "own_operations.hpp"

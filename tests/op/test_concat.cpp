@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/concat.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/stack.hpp>
-#include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
 
 #include "modeling.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/ensure_shape.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 
 #include "modeling.hpp"

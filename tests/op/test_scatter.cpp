@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/concat.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/scatter.hpp>
-#include <deft/plan/gradients.hpp>
 
 #include "modeling.hpp"
 

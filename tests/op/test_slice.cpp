@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/catalog.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 
 #include "modeling.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <deft/deft.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 
 #include "modeling.hpp"
 

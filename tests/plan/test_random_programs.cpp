@@ -2,7 +2,7 @@
 // Random programs over thousands of elements: values, first and second gradients and trained
 // variables have the same bits fused and unfused, and are close to the same in double.
 #include <cstdlib>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 #include <deft/train/optimizers.hpp>
 

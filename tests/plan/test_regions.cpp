@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs of maps and reductions: the same bits fused, unfused and cut, close to the same
 // computed in double.
+#include <deft/op/gradients.hpp>
 #include <deft/plan/fuse.hpp>
-#include <deft/plan/gradients.hpp>
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/plan/shapes.hpp>
 #include <deft/session/session.hpp>
 

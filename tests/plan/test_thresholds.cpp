@@ -5,9 +5,9 @@
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/conv2d.hpp>
 #include <deft/op/gather.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/max_pool.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
-#include <deft/plan/gradients.hpp>
 #include <deft/plan/thresholds.hpp>
 
 #include "random_graphs.hpp"

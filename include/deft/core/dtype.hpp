@@ -150,19 +150,18 @@ constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
   return detail::visit_among<F>(element_types(), t, f);
 }
 
-/// The unsigned integer of so many bytes: elements of one size are moved alike, whatever they mean.
+/// The integer of so many bytes: elements of one size are moved alike, whatever they mean.
 template <std::size_t Size>
-using unsigned_of =
-    std::conditional_t<Size == 8, std::uint64_t,
-                       std::conditional_t<Size == 4, std::uint32_t,
-                                          std::conditional_t<Size == 1, std::uint8_t, void>>>;
-/// Calls `f.template operator()<unsigned_of<…>>()` for elements of `size` bytes.
+using integer_of = std::conditional_t<
+    Size == 8, std::int64_t,
+    std::conditional_t<Size == 4, std::int32_t, std::conditional_t<Size == 1, std::uint8_t, void>>>;
+/// Calls `f.template operator()<integer_of<…>>()` for elements of `size` bytes.
 template <class F>
 constexpr decltype(auto) visit_size(std::size_t size, F&& f) {
   static_assert(all_sizes_are<1, 4, 8>, "a size that is not among those below");
-  if (size == 8) return f.template operator()<unsigned_of<8>>();
-  if (size == 4) return f.template operator()<unsigned_of<4>>();
-  if (size == 1) return f.template operator()<unsigned_of<1>>();
+  if (size == 8) return f.template operator()<integer_of<8>>();
+  if (size == 4) return f.template operator()<integer_of<4>>();
+  if (size == 1) return f.template operator()<integer_of<1>>();
   fail(errc::internal, "elements of ", size, " bytes");
 }
 

@@ -23,6 +23,7 @@
 #include <deft/op/fill.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>
+#include <deft/op/gradients.ipp>
 #include <deft/op/group.ipp>
 #include <deft/op/initialized.ipp>
 #include <deft/op/initializer.ipp>
@@ -43,6 +44,7 @@
 #include <deft/op/plan/fused_update.ipp>
 #include <deft/op/plan/recv.ipp>
 #include <deft/op/plan/send.ipp>
+#include <deft/op/plan/unfuse.ipp>
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
 #include <deft/op/replicas.ipp>

@@ -9,9 +9,7 @@
 #include <deft/plan/fuse.ipp>
 #include <deft/plan/fuse_joins.ipp>
 #include <deft/plan/fuse_rules.ipp>
-#include <deft/plan/gradients.ipp>
 #include <deft/plan/literals.ipp>
-#include <deft/plan/open.ipp>
 #include <deft/plan/order.ipp>
 #include <deft/plan/pairs.ipp>
 #include <deft/plan/passes.ipp>

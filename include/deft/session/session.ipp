@@ -6,7 +6,7 @@
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
 #include <deft/core/thread.hpp>
-#include <deft/plan/open.hpp>
+#include <deft/op/plan/unfuse.hpp>
 #include <deft/session/client/remote_engine.ipp>
 #include <deft/session/cluster/cluster_spec.ipp>
 #include <deft/session/cluster/own_address.ipp>
@@ -49,7 +49,7 @@ ext::flat_graph flatten_checked(std::span<const ext::output> fetches,
     for (const auto& f : feeds)
       if (f.node->id == twice->first)
         ext::fail(errc::invalid_argument, "[run] \"", name_of(*f.node), "\" is fed twice");
-  return ext::flatten(fetches, feeds, ext::plan::open_where_needed(fetches, feeds));
+  return ext::flatten(fetches, feeds, ext::plan::unfuse_where_needed(fetches, feeds));
 }
 
 }  // namespace

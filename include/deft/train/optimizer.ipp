@@ -2,8 +2,8 @@
 // deft/train/optimizer.ipp: gradients to updates.
 #pragma once
 #include <deft/op/catalog.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/group.hpp>
-#include <deft/plan/gradients.hpp>
 #include <deft/train/optimizer.hpp>
 #include <deft/train/slots.hpp>
 #include <optional>

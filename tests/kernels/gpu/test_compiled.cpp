@@ -3,8 +3,8 @@
 #include <deft/kernels/gpu/kernel_hook.hpp>
 
 #include <deft/kernels/gpu/simulated/queue.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/plan/fused.hpp>
-#include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
 
 #include "../../op/modeling.hpp"

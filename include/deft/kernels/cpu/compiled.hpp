@@ -229,7 +229,7 @@ struct row_kernel : operand_walk<X> {
   }
   template <int Size>
   static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
-    using U = unsigned_of<Size>;
+    using U = integer_of<Size>;
     const U* from = reinterpret_cast<const U*>(at);
     U first;
     std::memcpy(&first, at, Size);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <deft/expr.hpp>
-#include <deft/plan/gradients.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 #include <functional>
 #include <map>
 
-#include "op/modeling.hpp"
+#include "modeling.hpp"
 
 using namespace deft;
 using namespace deft::ext;

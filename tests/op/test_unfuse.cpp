@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/plan/open.hpp>
+#include <deft/op/plan/unfuse.hpp>
 #include <deft/session/session.hpp>
 
-#include "planning.hpp"
+#include "plan/planning.hpp"
 
 using namespace deft;
 using namespace deft::ext;
@@ -13,7 +13,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node opens into a primitive for each instr
   placeholder<float, 3> x("x"), y("y");
   tensor<float, 3> f = relu(x * 2 + y);
   REQUIRE(plan::is_fused(maker(f)));
-  std::vector<output> inside = plan::open(f.handle().node);
+  std::vector<output> inside = plan::unfuse(f.handle().node);
   REQUIRE(inside.size() == 3);
   CHECK(inside[0].node->def->name == "mul");
   CHECK(inside[1].node->def->name == "add");
@@ -34,7 +34,7 @@ TEST_CASE_FIXTURE(own_graph, "an opened node gives the nodes that were written b
   tensor<float, 3> sum = write([&] { return x + y; });
   tensor<float, 3> fused = write([&] { return exp(x + y) - y; });
   auto scope = on(device("/gpu:0"));
-  std::vector<output> inside = plan::open(fused.handle().node);
+  std::vector<output> inside = plan::unfuse(fused.handle().node);
   CHECK(inside[0] == sum.handle());
   for (const auto& o : inside) {
     CHECK(to_string(*o.node->device()) == "/cpu:1");
@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node that no fetch or feed looks into stay
   placeholder<float, 3> x("x"), y("y");
   tensor<float, 3> f = relu(x * 2 + y), sum = x + y, other = exp(x + y) * sum;
   auto needed = [](std::vector<output> fetches, std::vector<output> feeds) {
-    return plan::open_where_needed(fetches, feeds);
+    return plan::unfuse_where_needed(fetches, feeds);
   };
   CHECK(needed({f.handle()}, {x.handle(), y.handle()}).empty());
   CHECK(needed({f.handle()}, {f.handle()}).size() <= 1);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/gradients.ipp: differentiates the nodes from the loss back to the inputs.
+// deft/op/gradients.ipp: differentiates the nodes from the loss back to the inputs.
 #pragma once
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/hash.hpp>
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/gradients.hpp>
 #include <deft/op/pad.hpp>
+#include <deft/op/plan/unfuse.hpp>
 #include <deft/op/scatter.hpp>
 #include <deft/op/sum_to.hpp>
-#include <deft/plan/gradients.hpp>
-#include <deft/plan/open.hpp>
 #include <optional>
 
 namespace deft::ext::plan {
@@ -77,7 +77,7 @@ class reverse_pass {
     if (!is_fused(*o.node)) return o;
     auto [at, fresh] = opened_.try_emplace(o.node.get());
     if (fresh) {
-      at->second = open(o.node).back();
+      at->second = unfuse(o.node).back();
       fused_of_.emplace(at->second.node.get(), o);
       kept_.push_back(o.node);
     }

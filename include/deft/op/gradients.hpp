@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/gradients.hpp: reverse-mode differentiation of the graph.
+// deft/op/gradients.hpp: reverse-mode differentiation of the graph.
 #pragma once
 #include <concepts>
 #include <deft/expr/tensor.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/open.ipp: fused nodes taken apart.
+// deft/op/plan/unfuse.ipp: fused nodes taken apart.
 #pragma once
 #include <algorithm>
 #include <deft/expr/lower.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/plan/fused.hpp>
-#include <deft/plan/open.hpp>
+#include <deft/op/plan/unfuse.hpp>
 #include <unordered_set>
 
 namespace deft::ext::plan {
@@ -15,7 +15,7 @@ bool is_fused(const node& n) {
   return p && !p->is_region();
 }
 
-std::vector<output> open(const node_ref& fused) {
+std::vector<output> unfuse(const node_ref& fused) {
   const auto o = decode<op::fused>(fused->attributes);
   const program& p = *o.program;
   graph g = graph::of(*fused);
@@ -52,7 +52,7 @@ std::vector<output> open(const node_ref& fused) {
   return made;
 }
 
-substitution open_where_needed(std::span<const output> fetches, std::span<const output> feeds) {
+substitution unfuse_where_needed(std::span<const output> fetches, std::span<const output> feeds) {
   substitution replaced;
   std::unordered_set<const node*> wanted;
   for (const auto& f : fetches) wanted.insert(f.node.get());
@@ -61,7 +61,7 @@ substitution open_where_needed(std::span<const output> fetches, std::span<const 
   for (const auto& f : feeds) {
     wanted.insert(f.node.get());
     if (!is_fused(*f.node) || replaced.contains(f.node.get())) continue;
-    output last = open(f.node).back();
+    output last = unfuse(f.node).back();
     wanted.insert(last.node.get());
     replaced.emplace(f.node.get(), std::move(last));
   }
@@ -80,7 +80,7 @@ substitution open_where_needed(std::span<const output> fetches, std::span<const 
     for (const auto& c : n->controls()) visit(c);
   }
   for (const auto& n : fused) {
-    std::vector<output> inside = open(n);
+    std::vector<output> inside = unfuse(n);
     bool needed =
         std::ranges::any_of(inside, [&](const output& o) { return wanted.contains(o.node.get()); });
     if (needed) replaced.emplace(n.get(), inside.back());
