@@ -57,6 +57,7 @@
 #if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
 #include <deft/kernels/gpu/gpu_elementwise.ipp>
 #include <deft/kernels/gpu/gpu_kernels.ipp>
+#include <deft/kernels/gpu/simulated/simulated.ipp>
 #endif
 #include <deft/execute/execute.ipp>
 #include <deft/expr/expr.ipp>

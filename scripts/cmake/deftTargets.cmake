@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The targets deft::deft, deft::native, deft::compiled and, if nvcc is found, deft::gpu, from the
-# headers in DEFT_INCLUDE_DIR. gdb loads DEFT_GDB_SCRIPT for programs that link deft::compiled. Both
+# The targets deft::deft, deft::native, deft::compiled, with Thrust deft::simulated_gpus, and with
+# nvcc deft::gpu, from the headers in DEFT_INCLUDE_DIR. gdb loads DEFT_GDB_SCRIPT for programs that link deft::compiled. Both
 # our build and the installed package include this file: consumers compile the sources themselves,
 # with their own flags.
 
@@ -8,6 +8,8 @@
 # long with them: paths below include/deft.
 set(DEFT_EXTRA_UMBRELLAS kernels/cpu/cpu_elementwise.ipp kernels/cpu/cpu_linear.ipp)
 set(DEFT_THRUST_UMBRELLAS kernels/gpu/gpu_elementwise.ipp kernels/gpu/gpu_kernels.ipp)
+# Those of deft::simulated_gpus.
+set(DEFT_SIMULATED_UMBRELLAS kernels/gpu/simulated/simulated.ipp ${DEFT_THRUST_UMBRELLAS})
 # The files that nvcc compiles, too.
 set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS} kernels/gpu/cuda/cuda_sort.ipp)
 
@@ -72,9 +74,6 @@ endif()
 # The implementation: one source for each <folder>/<folder>.ipp, so that cores compile in parallel.
 file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
      ${DEFT_INCLUDE_DIR}/deft/*.ipp)
-if(DEFT_THRUST_DIR)
-  list(APPEND DEFT_EXTRA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
-endif()
 # Every program links an object with a section that names the file of deft's pretty-printers to gdb,
 # in the form of gdb's manual ("The .debug_gdb_scripts section").
 option(DEFT_GDB "Name deft's pretty-printers to gdb in programs that link deft::compiled" ON)
@@ -84,11 +83,16 @@ set(deft_gdb "asm(R\"(.pushsection .debug_gdb_scripts, \"MS\", @progbits, 1
 .popsection)\");
 ")
 set(deft_sources)
+set(deft_simulated_sources)
 foreach(umbrella IN LISTS deft_files)
   cmake_path(GET umbrella STEM name)
   cmake_path(GET umbrella PARENT_PATH folder)
   cmake_path(GET folder FILENAME folder)
-  if(NOT name STREQUAL folder AND NOT umbrella IN_LIST DEFT_EXTRA_UMBRELLAS)
+  if(umbrella IN_LIST DEFT_SIMULATED_UMBRELLAS)
+    set(list deft_simulated_sources)
+  elseif(name STREQUAL folder OR umbrella IN_LIST DEFT_EXTRA_UMBRELLAS)
+    set(list deft_sources)
+  else()
     continue()
   endif()
   string(MAKE_C_IDENTIFIER "${umbrella}" name)
@@ -98,7 +102,7 @@ foreach(umbrella IN LISTS deft_files)
     string(APPEND content "${deft_gdb}")
   endif()
   file(CONFIGURE OUTPUT ${source} CONTENT "${content}" @ONLY)
-  list(APPEND deft_sources ${source})
+  list(APPEND ${list} ${source})
 endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})
 add_library(deft::compiled ALIAS deft_compiled)
@@ -110,19 +114,28 @@ if(NOT multi_config AND NOT CMAKE_BUILD_TYPE AND NOT "${CMAKE_CXX_FLAGS};${optio
   message(WARNING "deft: kernels will not be optimized, because CMAKE_BUILD_TYPE is empty: use "
                   "-D CMAKE_BUILD_TYPE=Release")
 endif()
-# Shared libraries can link position-independent code. Without -fno-semantic-interposition g++ would
-# inline less in it, because other libraries could replace its functions.
-if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
-  set_target_properties(deft_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON)
-endif()
-target_compile_options(deft_compiled PRIVATE
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
-if(DEFT_THRUST_DIR)
-  target_include_directories(deft_compiled SYSTEM PRIVATE ${DEFT_THRUST_DIR})
-endif()
 if(DEFT_NATIVE)
   target_link_libraries(deft_compiled PUBLIC deft_native)
 endif()
+# GPUs that the processor simulates, for programs that link it: its objects, which register
+# themselves.
+set(deft_libraries deft_compiled)
+if(DEFT_THRUST_DIR)
+  add_library(deft_simulated_gpus OBJECT EXCLUDE_FROM_ALL ${deft_simulated_sources})
+  add_library(deft::simulated_gpus ALIAS deft_simulated_gpus)
+  target_link_libraries(deft_simulated_gpus PUBLIC deft_compiled)
+  target_include_directories(deft_simulated_gpus SYSTEM PRIVATE ${DEFT_THRUST_DIR})
+  list(APPEND deft_libraries deft_simulated_gpus)
+endif()
+# Shared libraries can link position-independent code. Without -fno-semantic-interposition g++ would
+# inline less in it, because other libraries could replace its functions.
+foreach(library IN LISTS deft_libraries)
+  if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+    set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  target_compile_options(${library} PRIVATE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
+endforeach()
 # Only the file of simulated GPUs sees OpenMP: other headers may depend on it.
 option(DEFT_SIMULATED_GPU_OPENMP "Simulated GPUs run their kernels on OpenMP's threads" OFF)
 if(DEFT_THRUST_DIR AND DEFT_SIMULATED_GPU_OPENMP)
@@ -130,9 +143,9 @@ if(DEFT_THRUST_DIR AND DEFT_SIMULATED_GPU_OPENMP)
   if(OpenMP_CXX_FOUND)
     separate_arguments(openmp NATIVE_COMMAND "${OpenMP_CXX_FLAGS}")
     set_source_files_properties(
-      ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/kernels_gpu_gpu_ipp.cpp
+      ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/kernels_gpu_simulated_simulated_ipp.cpp
       PROPERTIES COMPILE_OPTIONS "${openmp}")
-    target_link_libraries(deft_compiled PRIVATE ${OpenMP_CXX_LIBRARIES})
+    target_link_libraries(deft_simulated_gpus PUBLIC ${OpenMP_CXX_LIBRARIES})
   else()
     message(WARNING "deft: OpenMP was not found: simulated GPUs run their kernels on one thread")
     set(DEFT_SIMULATED_GPU_OPENMP OFF)
@@ -141,12 +154,20 @@ endif()
 
 # GPU kernels. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, which then
 # consumers need not enable.
-option(DEFT_CUDA "Compile kernels for GPUs where the CUDA Toolkit is found" ON)
+set(DEFT_CUDA AUTO CACHE STRING
+    "Compile kernels for GPUs where the CUDA Toolkit is found: ON, OFF, or AUTO, where a driver is")
+set(deft_cuda ${DEFT_CUDA})
+if(DEFT_CUDA STREQUAL "AUTO")
+  set(deft_cuda OFF)
+  if(EXISTS /proc/driver/nvidia/version OR EXISTS /dev/dxg)
+    set(deft_cuda ON)
+  endif()
+endif()
 set(DEFT_CUDA_ARCHITECTURES 80-real 90-real 90-virtual CACHE STRING
     "Architectures of GPUs, as for CMAKE_CUDA_ARCHITECTURES")
 set(deft_gpus)
 set(deft_cuda_objects)
-if(DEFT_CUDA AND TARGET CUDA::cudart_static AND CUDAToolkit_NVCC_EXECUTABLE)
+if(deft_cuda AND TARGET CUDA::cudart_static AND CUDAToolkit_NVCC_EXECUTABLE)
   # clang does not accept what nvcc generates for Thrust's kernels. Objects of both link.
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     find_program(DEFT_CUDA_HOST_COMPILER g++ DOC "The compiler of the host's part of .cu files")
@@ -251,10 +272,13 @@ if(DEFT_THRUST_DIR)
   if(DEFT_SIMULATED_GPU_OPENMP)
     string(APPEND major " and OpenMP")
   endif()
-  list(APPEND deft_gpus "simulated ones by Thrust ${major}")
+  list(APPEND deft_gpus "deft::simulated_gpus by Thrust ${major}")
 endif()
 if(NOT deft_gpus)
   set(deft_gpus "none: neither the CUDA Toolkit nor Thrust is used")
+endif()
+if(DEFT_CUDA STREQUAL "AUTO" AND NOT deft_cuda AND CUDAToolkit_NVCC_EXECUTABLE)
+  list(APPEND deft_gpus "no kernels of CUDA, as there is no driver (-D DEFT_CUDA=ON compiles them)")
 endif()
 string(REPLACE ";" ", " deft_gpus "${deft_gpus}")
 message(STATUS "deft: GPUs: ${deft_gpus}")

@@ -40,11 +40,14 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
                                                           double memory_limit = 1);
 }  // namespace cuda
 
+/// GPUs that the processor simulates: deft::simulated_gpus, which not every program links.
 namespace simulated {
-/// A part of their memory is one of the machine's. Throws unimplemented if this program was built
-/// without Thrust.
+/// A part of their memory is one of the machine's.
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, int count,
                                                           double memory_limit = 1);
+/// make_devices, where it is linked.
+using factory = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name&, int, double);
+factory& device_factory();
 }  // namespace simulated
 
 }  // namespace deft::ext::gpu

@@ -19,14 +19,27 @@
 #else
 #include <deft/kernels/gpu/cuda/none.ipp>
 #endif
-#if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
-#include <deft/kernels/gpu/simulated/device.ipp>
-#else
-#include <deft/kernels/gpu/simulated/none.ipp>
-#endif
 
 namespace deft::ext::gpu {
+
+simulated::factory& simulated::device_factory() {
+  static factory linked = nullptr;
+  return linked;
+}
+
 namespace {
+
+std::vector<std::unique_ptr<device_runtime>> make_simulated(const device_name& task, int count,
+                                                            double memory_limit) {
+  if (const simulated::factory make = simulated::device_factory())
+    return make(task, count, memory_limit);
+  fail(errc::unimplemented, count,
+       " simulated GPUs are asked for, and this program does not link them: in CMake, link "
+       "deft::simulated_gpus, which there is where Thrust is found, as the CUDA Toolkit and "
+       "libthrust-dev have it; a file that defines DEFT_IMPLEMENTATION needs Thrust's headers in "
+       "its "
+       "include path, those of the toolkit from its folder include/cccl");
+}
 
 /// What a variable of the environment says, if it is set: a number that is `valid`.
 template <class T, class F>
@@ -64,7 +77,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
                                        return n == 0 || n == 1;
                                      }).value_or(0) == 1;
   auto made = !simulated       ? cuda::make_devices(task, allow_tf32, limit)
-              : *simulated > 0 ? gpu::simulated::make_devices(task, *simulated, limit)
+              : *simulated > 0 ? make_simulated(task, *simulated, limit)
                                : std::vector<std::unique_ptr<device_runtime>>();
   for (const auto& d : made) logging::info("uses ", to_string(d->info()));
   return made;
