@@ -45,8 +45,8 @@ struct arrive_kernel final : round_kernel<op::arrive_at_round> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
     const any_array begun = c.input(0);
-    const auto counts =
-        barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(), c.make_waker());
+    const auto counts = barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(),
+                                         c.ticket(), c.make_waker());
     if (counts) c.output(0, any_array::scalar(*counts));
     return counts.has_value();
   }
@@ -55,7 +55,7 @@ struct arrive_kernel final : round_kernel<op::arrive_at_round> {
 struct await_kernel final : round_kernel<op::await_replicas> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
-    const auto sessions = barrier().await(*member_, c.make_waker());
+    const auto sessions = barrier().await(*member_, c.ticket(), c.make_waker());
     if (sessions.empty()) return false;
     any_array ids(dtype::int64, dims{op_.needed});
     std::fill_n(ids.mutable_data<std::int64_t>(), op_.needed, -1);
