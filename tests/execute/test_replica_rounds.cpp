@@ -131,6 +131,15 @@ TEST_CASE("a step that was cancelled while it waited counts once with the next")
   CHECK(r.await(r.b).size() == 2);
 }
 
+TEST_CASE("of a step that has ended only its gradient is left") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1, 1) == std::nullopt);
+  r.barrier->step_ended(*r.a, 1);
+  CHECK(r.await(r.b) == std::vector<std::uint64_t>{7});
+  r.barrier->end(*r.b);
+  CHECK(r.arrive(r.a, 1, 1) == false);  // as one that comes now
+}
+
 TEST_CASE("a round goes on without a member that leaves or is lost") {
   pair_of_replicas r(2);
   CHECK(r.arrive(r.a, 1) == std::nullopt);

@@ -53,6 +53,8 @@ class replica_barrier final : public resource,
   /// gradients, unavailable if one that did was lost. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
                              wait_list::ticket& t, waker w);
+  /// A step that has come to arrive() has ended, also without an answer; its gradients still count.
+  void step_ended(const membership& m, std::uint64_t step);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
   /// enough; empty if it has to wait. A member that waits applies gradients, also where it has not
   /// taken part since its connection was lost. Throws cancelled if it has left, or is from before a

@@ -106,8 +106,6 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
       me.round = round_;
       return false;
     }
-    constexpr std::size_t most = 1024;  // steps that were cancelled stay
-    if (me.arrived.size() >= most) me.arrived.erase(me.arrived.begin());
     arrival& a = me.arrived[step];
     a.round = round_;
     const auto mine = std::pair(me.task, m.session());
@@ -122,6 +120,12 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   }
   arrivals_.add(t, std::move(w));
   return {};
+}
+
+void replica_barrier::step_ended(const membership& m, std::uint64_t step) {
+  std::lock_guard lock(guard_);
+  if (const auto at = members_.find(m.session()); at != members_.end())
+    at->second.arrived.erase(step);
 }
 
 std::vector<std::uint64_t> replica_barrier::await(const membership& m, wait_list::ticket& t,

@@ -85,8 +85,8 @@ class wait_list::ticket {
   void end(bool pass_on);
 
   std::shared_ptr<core> core_;  ///< null: it has not been in a list since it left one
-  std::uint64_t arrival_ = 0;
   // Guarded by the list:
+  std::uint64_t arrival_ = 0;
   chain* in_ = nullptr;
   ticket *before_ = nullptr, *after_ = nullptr;
   bool passes_on_ = false;  ///< it was woken for something that the next one would get

@@ -93,7 +93,6 @@ void wait_list::wake_all() {
 
 void wait_list::ticket::end(bool pass_on) {
   const auto c = std::exchange(core_, nullptr);
-  arrival_ = 0;
   waker dropped;
   {
     std::lock_guard lock(c->guard);
@@ -101,6 +100,7 @@ void wait_list::ticket::end(bool pass_on) {
       in_->remove(*this);
       --c->size;
     }
+    arrival_ = 0;
     std::swap(dropped, wake_);
     pass_on &= std::exchange(passes_on_, false);
   }
