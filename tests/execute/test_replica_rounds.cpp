@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/replica_rounds.hpp>
+#include <deque>
 
 #include "../session/sessions.hpp"
 #include "testing.hpp"
@@ -29,18 +30,23 @@ struct pair_of_replicas {
   }
   std::optional<bool> arrive(const std::shared_ptr<replica_barrier::membership>& m,
                              std::uint64_t step, std::int64_t begun) {
-    return barrier->arrive(*m, step, begun, waker());
+    return barrier->arrive(*m, step, begun, place(), waker());
   }
   std::vector<std::uint64_t> await(const std::shared_ptr<replica_barrier::membership>& m) {
-    return barrier->await(*m, waker());
+    return barrier->await(*m, place(), waker());
   }
 
+  /// That of a step which nobody wakes.
+  wait_list::ticket& place() { return places.emplace_back(); }
+
+  std::deque<wait_list::ticket> places;
   std::shared_ptr<replica_barrier> barrier;
   std::shared_ptr<replica_barrier::membership> a, b;
 };
 
 /// Notes that it was woken.
 struct bell final : waker::target {
+  wait_list::ticket place;
   int rung = 0;
   bool over = false;  ///< the run
   bool wake(std::uint64_t) override { return ++rung > 0 && !over; }
@@ -78,8 +84,8 @@ TEST_CASE("a session from before a restart of the rounds stays out when it was c
 TEST_CASE("those who wait are woken when a round is full, and when it ends") {
   pair_of_replicas r(1);
   const auto leader = std::make_shared<bell>(), step = std::make_shared<bell>();
-  CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
-  CHECK(r.barrier->arrive(*r.b, 1, 1, waker(step, 0)) == std::nullopt);
+  CHECK(r.barrier->await(*r.a, leader->place, waker(leader, 0)).empty());
+  CHECK(r.barrier->arrive(*r.b, 1, 1, step->place, waker(step, 0)) == std::nullopt);
   CHECK(leader->rung == 1);
   CHECK(r.await(r.a).size() == 1);
   CHECK(step->rung == 0);
@@ -123,6 +129,15 @@ TEST_CASE("a step that was cancelled while it waited counts once with the next")
   CHECK(r.await(r.b).empty());
   CHECK(r.arrive(r.b, 1) == std::nullopt);
   CHECK(r.await(r.b).size() == 2);
+}
+
+TEST_CASE("of a step that has ended only its gradient is left") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1, 1) == std::nullopt);
+  r.barrier->step_ended(*r.a, 1);
+  CHECK(r.await(r.b) == std::vector<std::uint64_t>{7});
+  r.barrier->end(*r.b);
+  CHECK(r.arrive(r.a, 1, 1) == false);  // as one that comes now
 }
 
 TEST_CASE("a round goes on without a member that leaves or is lost") {
@@ -176,7 +191,7 @@ TEST_CASE("a replica that comes with a newer session has not left when its old o
 TEST_CASE("a member that leaves waits no longer, and its gradient does not count") {
   pair_of_replicas r(2);
   const auto step = std::make_shared<bell>();
-  CHECK(r.barrier->arrive(*r.a, 1, 1, waker(step, 0)) == std::nullopt);
+  CHECK(r.barrier->arrive(*r.a, 1, 1, step->place, waker(step, 0)) == std::nullopt);
   SUBCASE("of a round that nobody ends") {
     r.barrier->leave(*r.a);
     CHECK(step->rung == 1);
@@ -200,7 +215,7 @@ TEST_CASE("rounds stand still once a leader is lost, until the variables have be
   const auto bell_of = std::make_shared<bell>();
   const std::int64_t before = r.barrier->generation();
   CHECK(before != 0);
-  CHECK(r.barrier->is_whole(waker()));
+  CHECK(r.barrier->is_whole(r.place(), waker()));
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.arrive(r.b, 1) == std::nullopt);
   CHECK(r.await(r.b).size() == 2);
@@ -210,12 +225,13 @@ TEST_CASE("rounds stand still once a leader is lost, until the variables have be
   CHECK(error_of([&] { r.arrive(r.a, 2); }).find("applied in part") != std::string::npos);
   CHECK(r.await(r.a).empty());
   const auto saver = r.barrier->pause_of(9);
-  CHECK(error_of([&] { saver->begin(waker()); }).find("applied in part") != std::string::npos);
-  CHECK(!r.barrier->is_whole(waker(bell_of, 0)));
+  CHECK(error_of([&] { saver->begin(r.place(), waker()); }).find("applied in part") !=
+        std::string::npos);
+  CHECK(!r.barrier->is_whole(bell_of->place, waker(bell_of, 0)));
 
   r.barrier->restart();
   CHECK(bell_of->rung == 1);
-  CHECK(r.barrier->is_whole(waker()));
+  CHECK(r.barrier->is_whole(r.place(), waker()));
   CHECK(r.barrier->generation() != 0);
   CHECK(r.barrier->generation() != before);
   // Members from before have plans of the old values.
@@ -246,11 +262,11 @@ TEST_CASE("a pause that two steps of a session have begun needs two ends") {
   const auto leader = std::make_shared<bell>();
   const auto saver = r.barrier->pause_of(9);
   CHECK(r.barrier->pause_of(9) == saver);
-  CHECK(saver->begin(waker(first, 0), 1));
-  CHECK(saver->begin(waker(first, 0), 1));  // a spurious wake-up
-  CHECK(saver->begin(waker(second, 0), 2));
+  CHECK(saver->begin(first->place, waker(first, 0), 1));
+  CHECK(saver->begin(first->place, waker(first, 0), 1));  // a spurious wake-up
+  CHECK(saver->begin(second->place, waker(second, 0), 2));
   CHECK(r.arrive(r.b, 1) == std::nullopt);
-  CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
+  CHECK(r.barrier->await(*r.a, leader->place, waker(leader, 0)).empty());
   std::uint64_t left = 2;  // the step that ends last
   SUBCASE("by themselves") { saver->end(1); }
   SUBCASE("in the other order") {
@@ -267,7 +283,7 @@ TEST_CASE("a pause that two steps of a session have begun needs two ends") {
   }
   SUBCASE("by another step, which begins") {
     first->over = true;
-    CHECK(saver->begin(waker(second, 0), 3));
+    CHECK(saver->begin(second->place, waker(second, 0), 3));
     saver->end(3);
   }
   CHECK(r.await(r.b).empty());
@@ -283,16 +299,16 @@ TEST_CASE("steps of a session that pause are woken by the end of a round, not by
   const auto saver = r.barrier->pause_of(9);
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.await(r.a).size() == 1);
-  CHECK_FALSE(saver->begin(waker(first, 0), 1));
-  CHECK_FALSE(saver->begin(waker(second, 0), 2));
+  CHECK_FALSE(saver->begin(first->place, waker(first, 0), 1));
+  CHECK_FALSE(saver->begin(second->place, waker(second, 0), 2));
   CHECK(first->rung == 0);
-  CHECK_FALSE(saver->begin(waker(first, 0), 1));  // a spurious wake-up
+  CHECK_FALSE(saver->begin(first->place, waker(first, 0), 1));  // a spurious wake-up
   CHECK(second->rung == 0);
   r.barrier->end(*r.a);
   CHECK(first->rung > 0);
   CHECK(second->rung == 1);
-  CHECK(saver->begin(waker(first, 0), 1));
-  CHECK(saver->begin(waker(second, 0), 2));
+  CHECK(saver->begin(first->place, waker(first, 0), 1));
+  CHECK(saver->begin(second->place, waker(second, 0), 2));
   CHECK(second->rung == 1);
   saver->end(1);
   saver->end(2);
@@ -303,9 +319,9 @@ TEST_CASE("an old pause of a session ends no new one, and a pause ends with its 
   pair_of_replicas r(1);
   const auto running = std::make_shared<bell>();
   std::optional<replica_barrier::pause> before(r.barrier);
-  CHECK(before->begin(waker(running, 0), 1));
+  CHECK(before->begin(running->place, waker(running, 0), 1));
   auto saver = r.barrier->pause_of(9);
-  CHECK(saver->begin(waker(running, 0), 1));
+  CHECK(saver->begin(running->place, waker(running, 0), 1));
   before.reset();
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.await(r.a).empty());
@@ -341,38 +357,41 @@ TEST_CASE("an error of the update fails the round; one of a member's own only it
 
 TEST_CASE("members agree on the numbers of replicas, and one of them applies gradients") {
   const auto barrier = std::make_shared<replica_barrier>(2, 3);
+  wait_list::ticket place;
   CHECK(error_of([&] { barrier->join(1, task_a, 3, 3); }).find("2 of 3") != std::string::npos);
   const auto a = barrier->join(1, task_a, 2, 3);
   CHECK(barrier->join(1, task_a, 2, 3) == a);
-  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("replica_updates") !=
+  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, place, waker()); }).find("replica_updates") !=
         std::string::npos);
   CHECK(barrier->describe_state().awaited == 2);
 }
 
 TEST_CASE("a member whose connection was lost applies gradients again once it waits for a grant") {
   const auto barrier = std::make_shared<replica_barrier>(1, 2);
+  wait_list::ticket place, leads;
   const auto a = barrier->join(1, task_a, 1, 2);
   auto leader = barrier->join(2, task_b, 1, 2);
   barrier->take_part(*leader);
   leader.reset();
-  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("was lost") !=
+  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, place, waker()); }).find("was lost") !=
         std::string::npos);
   leader = barrier->join(2, task_b, 1, 2);
-  CHECK(barrier->await(*leader, waker()).empty());
-  CHECK(barrier->arrive(*a, 2, 1, waker()) == std::nullopt);
-  CHECK(barrier->await(*leader, waker()) == std::vector<std::uint64_t>{1});
+  CHECK(barrier->await(*leader, leads, waker()).empty());
+  CHECK(barrier->arrive(*a, 2, 1, place, waker()) == std::nullopt);
+  CHECK(barrier->await(*leader, leads, waker()) == std::vector<std::uint64_t>{1});
   barrier->end(*leader);
-  CHECK(barrier->arrive(*a, 2, 1, waker()) == true);
+  CHECK(barrier->arrive(*a, 2, 1, place, waker()) == true);
 }
 
 TEST_CASE("a new barrier learns from a member who has left") {
   const auto barrier = std::make_shared<replica_barrier>(2, 2);
+  wait_list::ticket place, leads;
   const auto a = barrier->join(1, task_a, 2, 2);
   const std::string left[] = {task_a, task_b};
   barrier->take_part(*a, left);
   CHECK(barrier->describe_state().left == std::vector<std::string>{task_b});
-  CHECK(barrier->arrive(*a, 1, 1, waker()) == std::nullopt);
-  CHECK(barrier->await(*a, waker()) == std::vector<std::uint64_t>{1});
+  CHECK(barrier->arrive(*a, 1, 1, place, waker()) == std::nullopt);
+  CHECK(barrier->await(*a, leads, waker()) == std::vector<std::uint64_t>{1});
   barrier->end(*a);
   const auto b = barrier->join(2, task_b, 2, 2);
   barrier->take_part(*a, left);  // task_b is back

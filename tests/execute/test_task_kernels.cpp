@@ -27,7 +27,11 @@ struct no_call final : value_call {
   void output(std::size_t, any_array) override { ++outputs; }
   const step_context& step() const override { return testing::first_step; }
   waker make_waker() const override { return {}; }
+  wait_list::ticket& ticket() override { return place; }
+  std::any& state() override { return kept; }
   int outputs = 0;
+  wait_list::ticket place;
+  std::any kept;
 };
 
 }  // namespace

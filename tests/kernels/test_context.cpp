@@ -3,7 +3,7 @@
 #include <deft/deft.hpp>
 #include <map>
 
-#include "executing.hpp"
+#include "execute/executing.hpp"
 
 using namespace deft;
 using namespace deft::ext;

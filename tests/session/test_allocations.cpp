@@ -6,6 +6,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wshadow"
 #include <deft/deft.hpp>
+#include <deft/kernels/wait_list.hpp>
 #pragma GCC diagnostic pop
 
 #include "sessions.hpp"
@@ -98,5 +99,22 @@ TEST_CASE_FIXTURE(own_graph, "a step allocates nothing, in whatever form it is w
   // What a list returns, and the lists of what is asked for.
   const std::vector<tensor<float>> list{a, c};
   CHECK(allocations_of([&] { s.run(list); }) <= 4);
+}
+
+TEST_CASE("a wait allocates nothing") {
+  struct target final : ext::waker::target {
+    bool wake(std::uint64_t) override { return true; }
+    bool is_over(std::uint64_t) override { return false; }
+  };
+  const auto woken = std::make_shared<target>();
+  ext::wait_list list;
+  ext::wait_list::ticket tickets[3];
+  CHECK(allocations_of([&] {
+          for (auto& t : tickets) list.add(t, ext::waker(woken, 0));
+          list.wake_next();
+          for (auto& t : tickets) list.add(t, ext::waker(woken, 0));
+          list.wake_all();
+          for (auto& t : tickets) t.leave();
+        }) == 0);
 }
 #endif

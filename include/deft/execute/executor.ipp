@@ -19,6 +19,7 @@ frame_state::frame_state(const executable::compiled& c)
       events_(c.events),
       bound_(c.items.size()),
       prepared_(c.computations.size()),
+      performing_(c.performers.size()),
       lanes_(c.lanes.size()),
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
       fetched_(c.fetch_values.size()) {

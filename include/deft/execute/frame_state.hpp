@@ -91,6 +91,11 @@ class frame_state {
     std::uint32_t top_ = none;
   };
   class call_of;
+  /// What a value kernel has of its own in a run.
+  struct performance {
+    std::any state;
+    wait_list::ticket ticket;  ///< destroyed first: it may wake others
+  };
 
   // Lanes.
 
@@ -197,6 +202,7 @@ class frame_state {
   std::vector<const bound_call*> bound_;            ///< of items whose operands stay where they are
   std::vector<std::vector<tensor_type>> prepared_;  ///< of computations whose shapes change
   std::vector<kernel_ptr> kernels_;                 ///< of computations
+  std::vector<performance> performing_;             ///< by value kernel
   std::vector<lane> lanes_;
   std::vector<segment_launches> segments_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;

@@ -143,6 +143,8 @@ class frame_state::call_of final : public value_call {
   }
   const step_context& step() const override { return *f_.context_; }
   waker make_waker() const override { return waker(f_.gate(lane_), f_.run_); }
+  wait_list::ticket& ticket() override { return f_.performing_[i_.number].ticket; }
+  std::any& state() override { return f_.performing_[i_.number].state; }
 
  private:
   frame_state& f_;
@@ -159,7 +161,9 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
   if (context_->exchange && what.is_long()) context_->exchange->flush(false);
   observation seen(context_->observer, c_.label(i), l);
   call_of c(*this, i, l);
-  return what.run(c);
+  if (!what.run(c)) return false;
+  performing_[i.number].ticket.served();
+  return true;
 }
 
 void frame_state::need_standing(const variable_slot& v, const item& i, std::uint32_t o) const {
@@ -218,22 +222,6 @@ void* writable(variable_slot& v, device_runtime& d, segment_launches* open = nul
 
 }  // namespace
 
-namespace {
-
-/// Wakes those who waited for a variable's value, at the end.
-class wakers {
- public:
-  void take(std::vector<waker>& from) { all_.swap(from); }
-  ~wakers() {
-    for (const auto& w : all_) w();
-  }
-
- private:
-  std::vector<waker> all_;
-};
-
-}  // namespace
-
 void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   variable_slot& variable = *c_.variables[i.variable];
   device_runtime& device = c_.device(i);
@@ -243,7 +231,7 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (!fits(declared_of(i).shape, value.shape()))
     fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", declared_of(i));
   any_array before;  // freed without the lock
-  wakers waiting;    // likewise woken
+  wake_at_end waiting(variable.waiting);
   std::lock_guard lock(variable.guard);
   if (i.only_first && (variable.value.valid() || variable.restoring)) {
     if (!c_.values[i.first_out].uses) return;
@@ -251,7 +239,7 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
     return values_.hold(i.first_out, variable.value);
   }
   if (!i.only_first) need_standing(variable, i);
-  waiting.take(variable.waiting);
+  waiting.all();
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
     variable.change(variable_of(i));

@@ -45,17 +45,33 @@ struct arrive_kernel final : round_kernel<op::arrive_at_round> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
     const any_array begun = c.input(0);
-    const auto counts =
-        barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(), c.make_waker());
+    const auto counts = barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(),
+                                         c.ticket(), c.make_waker());
+    if (!counts && !c.state().has_value())
+      c.state() = std::make_shared<const arrival>(member_, c.step().step);
     if (counts) c.output(0, any_array::scalar(*counts));
     return counts.has_value();
   }
+
+ private:
+  /// Of a run that waits.
+  class arrival {
+   public:
+    arrival(std::shared_ptr<replica_barrier::membership> m, std::uint64_t step)
+        : member_(std::move(m)), step_(step) {}
+    ~arrival() { member_->barrier().step_ended(*member_, step_); }
+    arrival(const arrival&) = delete;
+
+   private:
+    const std::shared_ptr<replica_barrier::membership> member_;
+    const std::uint64_t step_;
+  };
 };
 
 struct await_kernel final : round_kernel<op::await_replicas> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
-    const auto sessions = barrier().await(*member_, c.make_waker());
+    const auto sessions = barrier().await(*member_, c.ticket(), c.make_waker());
     if (sessions.empty()) return false;
     any_array ids(dtype::int64, dims{op_.needed});
     std::fill_n(ids.mutable_data<std::int64_t>(), op_.needed, -1);

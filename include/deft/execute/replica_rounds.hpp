@@ -12,6 +12,9 @@ namespace deft::ext {
 /// Counts the replicas that have computed their gradients in a round, and grants the round, once it
 /// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
 ///
+/// What a step may have to wait for takes its ticket, by which it is in a list as long as it waits,
+/// and its waker.
+///
 /// Where that session is lost, or does not know whether all of its update was made, the variables
 /// may be of two rounds: the barrier is torn. Its rounds stand still, and whoever takes part in one
 /// gets aborted, until the variables have been restored and restart() says so.
@@ -49,12 +52,14 @@ class replica_barrier final : public resource,
   /// failed the round, aborted if the barrier is torn, and failed_precondition if no member applies
   /// gradients, unavailable if one that did was lost. Those of a member that has left never count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
-                             const waker& w);
+                             wait_list::ticket& t, waker w);
+  /// A step that has come to arrive() has ended, also without an answer; its gradients still count.
+  void step_ended(const membership& m, std::uint64_t step);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
   /// enough; empty if it has to wait. A member that waits applies gradients, also where it has not
   /// taken part since its connection was lost. Throws cancelled if it has left, or is from before a
   /// restart().
-  std::vector<std::uint64_t> await(const membership& m, const waker& w);
+  std::vector<std::uint64_t> await(const membership& m, wait_list::ticket& t, waker w);
   /// Ends the round. Throws failed_precondition if it was not granted to this member.
   void end(const membership& m);
   /// `in_part`: gradients may have been applied, but not all.
@@ -71,8 +76,8 @@ class replica_barrier final : public resource,
     /// From now on no round is granted, until end() for each step that has begun. Returns whether
     /// none is being applied; if one is, `w` is called at its end. `w` also tells whether the step
     /// has ended. Throws aborted if the barrier is torn.
-    bool begin(const waker& w, std::uint64_t step = 0) const {
-      return barrier_->pause_for(*this, step, w);
+    bool begin(wait_list::ticket& t, const waker& w, std::uint64_t step = 0) const {
+      return barrier_->pause_for(*this, step, t, w);
     }
     /// Of a step that has not begun: ends those that began and whose steps have ended; if there are
     /// none, the last one that began: its step has failed, and is about to end.
@@ -86,7 +91,7 @@ class replica_barrier final : public resource,
   /// 0 while it is torn, else a number that grows with each restart().
   std::int64_t generation() const;
   /// Whether it is whole. If not, `w` is called when it is.
-  bool is_whole(const waker& w);
+  bool is_whole(wait_list::ticket& t, waker w);
 
   struct state {
     std::int64_t needed = 0;        ///< gradients that a round takes
@@ -117,7 +122,12 @@ class replica_barrier final : public resource,
     std::map<std::uint64_t, arrival> arrived = {};  ///< by step
     std::shared_ptr<const error> failure = {};      ///< of its own part in the round
   };
-  using wakers = std::vector<waker>;
+  /// Whom a function wakes at its end: declared before the lock.
+  struct wakers {
+    explicit wakers(replica_barrier& b)
+        : arrivals(b.arrivals_), leaders(b.leaders_), pauses(b.pauses_) {}
+    wake_at_end arrivals, leaders, pauses;
+  };
 
   void lost(const membership& m);
   std::int64_t needed_now() const;
@@ -128,12 +138,12 @@ class replica_barrier final : public resource,
   static void expect_member(const member& m);
   /// The caller begins the next round.
   void tear(std::string cause);
-  bool pause_for(const pause& p, std::uint64_t step, const waker& w);
+  bool pause_for(const pause& p, std::uint64_t step, wait_list::ticket& t, const waker& w);
   void resume_for(const pause& p, std::uint64_t step);
   void drop(const pause& p);
   /// The steps that hold `p` and have ended, but `step`. Called without the guard.
   std::vector<std::uint64_t> ended_steps(const pause& p, std::uint64_t step) const;
-  /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
+  /// The caller holds the guard. `applied`: the gradients were.
   void begin_next(bool applied, wakers& woken);
   /// Notes that a replica is back.
   void remember(const member& m);
@@ -153,7 +163,9 @@ class replica_barrier final : public resource,
   std::int64_t generation_ = 1;
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;
-  wakers arrivals_, leaders_, pauses_;
+  wait_list arrivals_;  ///< steps, for the end of their round
+  wait_list leaders_;   ///< for a round to be granted
+  wait_list pauses_;    ///< for the end of a round that is being applied
   std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;            ///< by session
   std::map<std::pair<const pause*, std::uint64_t>, waker> pausing_;  ///< by step
 };

@@ -6,23 +6,6 @@
 #include <deft/execute/replica_rounds.hpp>
 
 namespace deft::ext {
-namespace {
-
-/// Calls what was collected under a lock once that is released: declared before the lock.
-class wake_at_end {
- public:
-  std::vector<waker> all;
-  ~wake_at_end() {
-    for (const auto& w : all) w();
-  }
-};
-
-void move_to(std::vector<waker>& to, std::vector<waker>& from) {
-  to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
-  from.clear();
-}
-
-}  // namespace
 
 std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t session,
                                                                    std::string_view task,
@@ -51,7 +34,7 @@ void replica_barrier::remember(const member& m) {
 }
 
 void replica_barrier::take_part(const membership& m, std::span<const std::string> left) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
   expect_member(me);
@@ -70,7 +53,7 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
       continue;
     left_.push_back(task);
   }
-  if (complete()) move_to(woken.all, leaders_);
+  if (complete()) woken.leaders.next();
 }
 
 std::int64_t replica_barrier::needed_now() const {
@@ -84,8 +67,8 @@ std::int64_t replica_barrier::current() const {
 }
 
 std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t step,
-                                            std::int64_t begun, const waker& w) {
-  wake_at_end woken;
+                                            std::int64_t begun, wait_list::ticket& t, waker w) {
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
   if (me.failure) {
@@ -123,8 +106,6 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
       me.round = round_;
       return false;
     }
-    constexpr std::size_t most = 1024;  // steps that were cancelled stay
-    if (me.arrived.size() >= most) me.arrived.erase(me.arrived.begin());
     arrival& a = me.arrived[step];
     a.round = round_;
     const auto mine = std::pair(me.task, m.session());
@@ -134,14 +115,21 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
         counted_.push_back(mine);
         a.counts = true;
       }
-      if (complete()) move_to(woken.all, leaders_);
+      if (complete()) woken.leaders.next();
     }
   }
-  arrivals_.push_back(w);
+  arrivals_.add(t, std::move(w));
   return {};
 }
 
-std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
+void replica_barrier::step_ended(const membership& m, std::uint64_t step) {
+  std::lock_guard lock(guard_);
+  if (const auto at = members_.find(m.session()); at != members_.end())
+    at->second.arrived.erase(step);
+}
+
+std::vector<std::uint64_t> replica_barrier::await(const membership& m, wait_list::ticket& t,
+                                                  waker w) {
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
   if (me.left || me.revoked)
@@ -150,7 +138,7 @@ std::vector<std::uint64_t> replica_barrier::await(const membership& m, const wak
   lost_leads_ = false;
   std::vector<std::uint64_t> sessions;
   if (!complete()) {
-    leaders_.push_back(w);
+    leaders_.add(t, std::move(w));
     return sessions;
   }
   leader_ = m.session();
@@ -166,32 +154,32 @@ void replica_barrier::begin_next(bool applied, wakers& woken) {
   ++round_;
   counted_.clear();
   leader_.reset();
-  move_to(woken, arrivals_);
-  move_to(woken, pauses_);
+  woken.arrivals.all();
+  woken.pauses.all();
 }
 
 void replica_barrier::end(const membership& m) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   if (leader_ != m.session())
     deft::ext::fail(errc::failed_precondition,
                     "[end_round] the round was not granted to this session");
-  begin_next(true, woken.all);
+  begin_next(true, woken);
 }
 
 void replica_barrier::fail(const membership& m, const error& why, bool in_part) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   auto failure = std::make_shared<const error>(why);
   if (leader_ == m.session()) {
     if (in_part) tear(why.message());
     failed_round_ = round_;
     why_ = std::move(failure);
-    begin_next(false, woken.all);
+    begin_next(false, woken);
     return;
   }
   members_.at(m.session()).failure = std::move(failure);
-  move_to(woken.all, arrivals_);
+  woken.arrivals.all();
 }
 
 void replica_barrier::forget(const member& m) {
@@ -211,17 +199,17 @@ void replica_barrier::forget(const member& m) {
 }
 
 void replica_barrier::leave(const membership& m) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
   if (std::exchange(me.left, true)) return;
   forget(me);
-  move_to(woken.all, leaders_);
-  move_to(woken.all, arrivals_);  // its own, which wait in vain
+  woken.leaders.all();
+  woken.arrivals.all();  // its own, which wait in vain
 }
 
 void replica_barrier::lost(const membership& m) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   const auto at = members_.find(m.session());
   if (at == members_.end() || !at->second.token.expired()) return;
@@ -234,10 +222,10 @@ void replica_barrier::lost(const membership& m) {
   }
   if (leader_ == m.session()) {
     tear(str(at->second.task, " was lost while it applied gradients"));
-    begin_next(false, woken.all);
+    begin_next(false, woken);
   }
   members_.erase(at);
-  move_to(woken.all, leaders_);
+  woken.leaders.all();
 }
 
 replica_barrier::state replica_barrier::describe_state() const {
@@ -249,7 +237,7 @@ replica_barrier::state replica_barrier::describe_state() const {
 }
 
 void replica_barrier::restart() {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   torn_by_.clear();
   ++generation_;
@@ -257,15 +245,15 @@ void replica_barrier::restart() {
     m.revoked = true;
     m.leads = false;
   }
-  begin_next(false, woken.all);
-  move_to(woken.all, leaders_);
+  begin_next(false, woken);
+  woken.leaders.all();
 }
 void replica_barrier::clear() {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   torn_by_.clear();
   ++generation_;
-  begin_next(false, woken.all);
+  begin_next(false, woken);
 }
 
 void replica_barrier::tear(std::string cause) {
@@ -289,9 +277,9 @@ std::int64_t replica_barrier::generation() const {
   std::lock_guard lock(guard_);
   return torn_by_.empty() ? generation_ : 0;
 }
-bool replica_barrier::is_whole(const waker& w) {
+bool replica_barrier::is_whole(wait_list::ticket& t, waker w) {
   std::lock_guard lock(guard_);
-  if (!torn_by_.empty()) arrivals_.push_back(w);
+  if (!torn_by_.empty()) arrivals_.add(t, std::move(w));
   return torn_by_.empty();
 }
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }

@@ -28,19 +28,20 @@ std::vector<std::uint64_t> replica_barrier::ended_steps(const pause& p, std::uin
   return ended;
 }
 
-bool replica_barrier::pause_for(const pause& p, std::uint64_t step, const waker& w) {
+bool replica_barrier::pause_for(const pause& p, std::uint64_t step, wait_list::ticket& t,
+                                const waker& w) {
   const auto ended = ended_steps(p, step);
   std::lock_guard lock(guard_);
   expect_whole();
   for (const std::uint64_t other : ended) pausing_.erase({&p, other});
   pausing_.insert_or_assign({&p, step}, w);
-  if (leader_) pauses_.push_back(w);
+  if (leader_) pauses_.add(t, w);
   return !leader_;
 }
 
 void replica_barrier::resume_for(const pause& p, std::uint64_t step) {
   const auto ended = ended_steps(p, step);
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   auto freed = pausing_.erase({&p, step});
   for (const std::uint64_t other : ended) freed += pausing_.erase({&p, other});
@@ -51,14 +52,14 @@ void replica_barrier::resume_for(const pause& p, std::uint64_t step) {
     if (last == pausing_.end()) return;
     pausing_.erase(last);
   }
-  if (complete()) move_to(woken.all, leaders_);
+  if (complete()) woken.leaders.next();
 }
 
 void replica_barrier::drop(const pause& p) {
-  wake_at_end woken;
+  wakers woken(*this);
   std::lock_guard lock(guard_);
   const auto freed = std::erase_if(pausing_, [&](const auto& i) { return i.first.first == &p; });
-  if (freed && complete()) move_to(woken.all, leaders_);
+  if (freed && complete()) woken.leaders.next();
 }
 
 namespace {
@@ -81,7 +82,9 @@ class pause_of_rounds : public value_kernel {
 };
 struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
   using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override { return pause_->begin(c.make_waker(), c.step().step); }
+  bool run(value_call& c) const override {
+    return pause_->begin(c.ticket(), c.make_waker(), c.step().step);
+  }
 };
 struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
   using pause_of_rounds::pause_of_rounds;
@@ -109,7 +112,7 @@ struct rounds_generation_kernel final : pause_of_rounds<op::rounds_generation> {
 
 struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
   using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override { return barrier_->is_whole(c.make_waker()); }
+  bool run(value_call& c) const override { return barrier_->is_whole(c.ticket(), c.make_waker()); }
 };
 
 }  // namespace

@@ -82,6 +82,11 @@ void frame_state::end_run() {
   for (auto& e : events_) e.reset();
   values_.give_arenas();
   force_ = failed_.load(std::memory_order_relaxed);
+  // What a lane was woken for and did not take, another run gets.
+  for (auto& p : performing_) {
+    p.ticket.leave();
+    if (p.state.has_value()) p.state.reset();
+  }
 }
 
 void frame_state::end_with(std::shared_ptr<const error> why) {

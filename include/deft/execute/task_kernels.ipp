@@ -205,8 +205,7 @@ struct await_initialized_kernel final : about_variable_kernel<op::await_initiali
   bool run(value_call& c) const override {
     std::lock_guard lock(variable_->guard);
     if (variable_->has_value()) return true;
-    variable_->waiting.push_back(c.make_waker());
-    return false;
+    return c.wait_in(variable_->waiting);
   }
 };
 
@@ -237,13 +236,11 @@ struct begin_restoring_kernel final : about_variable_kernel<op::begin_restoring>
 struct end_restoring_kernel final : about_variable_kernel<op::end_restoring> {
   using about_variable_kernel::about_variable_kernel;
   bool run(value_call&) const override {
-    std::vector<waker> woken;
     {
       std::lock_guard lock(variable_->guard);
       variable_->restoring = false;
-      woken.swap(variable_->waiting);
     }
-    for (const auto& w : woken) w();
+    variable_->waiting.wake_all();
     return true;
   }
 };

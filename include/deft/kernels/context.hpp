@@ -11,7 +11,7 @@
 namespace deft::ext {
 
 /// Resumes a waiting lane; made by value_call::make_waker. Copies may be kept longer than the run
-/// lasts.
+/// lasts; a wait_list drops them with it.
 class waker {
  public:
   /// What a waker refers to: one lane of a frame.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/kernel.hpp: what runs one node on a device, and a device's table of kernels.
 #pragma once
+#include <any>
 #include <deft/kernels/compiled_row_registry.hpp>
 #include <deft/kernels/context.hpp>
 #include <deft/kernels/resources.hpp>
+#include <deft/kernels/wait_list.hpp>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -70,16 +72,25 @@ class value_call {
   virtual const step_context& step() const = 0;
   /// A waker that makes the executor run this node again from its start.
   virtual waker make_waker() const = 0;
+  /// The place of this node and run in a list of those who wait. It leaves the list when the kernel
+  /// is done, or the run ends.
+  virtual wait_list::ticket& ticket() = 0;
+  /// What the kernel keeps of this run from one call to the next: empty at first, and again once
+  /// the run has ended.
+  virtual std::any& state() = 0;
+
+  /// Waits in `l`. Returns false, as the kernel does.
+  bool wait_in(wait_list& l) { return l.add(ticket(), make_waker()), false; }
 };
 
 /// A node that works with whole values, and may have to wait: transfers, queues, barriers. One
-/// serves all runs of a part, which may be concurrent.
+/// serves all runs of a part, which may be concurrent; what it keeps of one run is in its call.
 class value_kernel {
  public:
   virtual ~value_kernel() = default;
-  /// Returns false if it has to wait. It then has done nothing, holds no lock, and is called again
-  /// from its start after a waker of `c` was called, which may be before it returns. Wake-ups may
-  /// be spurious.
+  /// Returns false if it has to wait. It then has changed nothing but the state of its call, holds
+  /// no lock, and is called again from its start after a waker of `c` was called, which may be
+  /// before it returns. Wake-ups may be spurious.
   virtual bool run(value_call& c) const = 0;
   /// Whether a run may take so long that what was sent before must not wait for it.
   virtual bool is_long() const { return false; }

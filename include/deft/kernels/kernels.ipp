@@ -5,3 +5,4 @@
 #include <deft/kernels/device.ipp>
 #include <deft/kernels/resources.ipp>
 #include <deft/kernels/spec/region_extents.ipp>
+#include <deft/kernels/wait_list.ipp>

@@ -5,7 +5,7 @@
 #include <deft/core/file.hpp>
 #include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
-#include <deft/kernels/context.hpp>
+#include <deft/kernels/wait_list.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -92,10 +92,10 @@ struct variable_slot final : resource {
 
   const std::string name;
   mutable std::mutex guard;
-  tensor_type type;            ///< as declared last; guarded
-  any_array value;             ///< not valid until initialized; guarded
-  placement device;            ///< where the value is; guarded
-  std::vector<waker> waiting;  ///< for a value; guarded
+  tensor_type type;   ///< as declared last; guarded
+  any_array value;    ///< not valid until initialized; guarded
+  placement device;   ///< where the value is; guarded
+  wait_list waiting;  ///< for a value
   /// Between op::begin_restoring and op::end_restoring: only assignments may use it; guarded.
   bool restoring = false;
   /// Another one since each op::begin_restoring; guarded.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds a resource and kernels that wait: a first-in, first-out queue. This is all that it takes.
 #include <deft/deft.hpp>
-#include <deft/kernels/cpu/device.hpp>
+#include <deft/kernels/wait_list.hpp>
 #include <deque>
 #include <thread>
 
@@ -15,40 +15,36 @@ namespace {
 /// A queue of at most two values.
 class fifo final : public resource {
  public:
-  bool push(const any_array& v, const waker& w) {
-    std::unique_lock lock(guard_);
-    if (values_.size() == 2) return waiting_.push_back(w), false;
-    values_.push_back(v);
-    wake(lock);
+  bool push(value_call& c) {
+    wake_at_end woken(consumers_);
+    std::lock_guard lock(guard_);
+    if (values_.size() == 2) return c.wait_in(producers_);
+    values_.push_back(c.input(0));
+    woken.next();
     return true;
   }
-  bool pop(any_array& v, const waker& w) {
-    std::unique_lock lock(guard_);
-    if (values_.empty()) return waiting_.push_back(w), false;
-    v = std::move(values_.front());
+  bool pop(value_call& c) {
+    wake_at_end woken(producers_);
+    std::lock_guard lock(guard_);
+    if (values_.empty()) return c.wait_in(consumers_);
+    c.output(0, std::move(values_.front()));
     values_.pop_front();
-    wake(lock);
+    woken.next();
     return true;
   }
   void clear() override {
-    std::unique_lock lock(guard_);
+    wake_at_end woken(producers_);
+    std::lock_guard lock(guard_);
     values_.clear();
-    wake(lock);
+    woken.all();
   }
   std::size_t bytes() const override { return 0; }
   std::string describe() const override { return "fifo"; }
 
  private:
-  /// Wakes all waiters, which check again.
-  void wake(std::unique_lock<std::mutex>& lock) {
-    auto all = std::exchange(waiting_, {});
-    lock.unlock();
-    for (auto& w : all) w();
-  }
-
   std::mutex guard_;
   std::deque<any_array> values_;
-  std::vector<waker> waiting_;
+  wait_list producers_, consumers_;
 };
 
 struct enqueue {
@@ -60,6 +56,7 @@ struct enqueue {
   static constexpr auto fields = field_list(field{"queue", &enqueue::queue});
   resource_ref resource() const { return {{"fifo", "", queue}, {}}; }
   void infer(std::span<const tensor_type>) const {}
+  static value_kernel_ptr make_value(const value_request& r);
 };
 struct dequeue {
   static constexpr std::string_view name = "test_dequeue";
@@ -69,55 +66,30 @@ struct dequeue {
   static constexpr auto fields = field_list(field{"queue", &dequeue::queue});
   resource_ref resource() const { return {{"fifo", "", queue}, {}}; }
   tensor_type infer(std::span<const tensor_type>) const { return {dims{dyn}, dtype::float32}; }
+  static value_kernel_ptr make_value(const value_request& r);
 };
 
-std::shared_ptr<fifo> queue_of(const value_request& r) {
-  return r.resources.get<fifo>(r.node.op->resources(r.node.attributes).front().key,
-                               [] { return std::make_shared<fifo>(); });
-}
-struct enqueue_kernel final : value_kernel {
-  explicit enqueue_kernel(const value_request& r) : to(queue_of(r)) {}
-  bool run(value_call& c) const override { return to->push(c.input(0), c.make_waker()); }
-  std::shared_ptr<fifo> to;
+/// Calls `step` of the node's queue.
+struct queue_kernel final : value_kernel {
+  queue_kernel(const value_request& r, bool (fifo::*s)(value_call&))
+      : queue(r.resources.get<fifo>(r.node.op->resources(r.node.attributes).front().key,
+                                    [] { return std::make_shared<fifo>(); })),
+        step(s) {}
+  bool run(value_call& c) const override { return (queue.get()->*step)(c); }
+  const std::shared_ptr<fifo> queue;
+  bool (fifo::*const step)(value_call&);
 };
-struct dequeue_kernel final : value_kernel {
-  explicit dequeue_kernel(const value_request& r) : from(queue_of(r)) {}
-  bool run(value_call& c) const override {
-    any_array v;
-    if (!from->pop(v, c.make_waker())) return false;
-    c.output(0, std::move(v));
-    return true;
-  }
-  std::shared_ptr<fifo> from;
-};
-template <class K>
-value_kernel_ptr make(const value_request& r) {
-  return std::make_unique<K>(r);
+value_kernel_ptr enqueue::make_value(const value_request& r) {
+  return std::make_unique<queue_kernel>(r, &fifo::push);
 }
-
-const bool registered = [] {
-  static constexpr dtype_set any_type = all_dtypes | dtype_set{dtype::none};
-  static constexpr kernel_entry table[] = {
-      {enqueue::name, any_type, nullptr, &make<enqueue_kernel>},
-      {dequeue::name, any_type, nullptr, &make<dequeue_kernel>},
-  };
-  register_op(record_of<enqueue>);
-  register_op(record_of<dequeue>);
-  register_cpu_kernels(table);
-  return true;
-}();
+value_kernel_ptr dequeue::make_value(const value_request& r) {
+  return std::make_unique<queue_kernel>(r, &fifo::pop);
+}
 
 operation push(const char* queue, const any_tensor& value) {
-  const output in[] = {value.handle()};
-  node_request r;
-  r.def = &record_of<enqueue>;
-  r.attributes = encode(enqueue{queue});
-  r.inputs = in;
-  return operation(current_graph().add(std::move(r)));
+  return operation(make_node(enqueue{queue}, here(), value).handle().node);
 }
-any_tensor pop(const char* queue) {
-  return detail::add_node(record_of<dequeue>, encode(dequeue{queue}), {}, here());
-}
+any_tensor pop(const char* queue) { return make_node(dequeue{queue}, here()); }
 float first(const any_array& a) { return a.data<float>()[0]; }
 
 }  // namespace

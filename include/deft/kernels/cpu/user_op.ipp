@@ -24,6 +24,10 @@ own_kernel::own_kernel(const op_def& op, dtype_set types, kernel_factory factory
     : op_(op), types_(types), make_(factory) {
   add();
 }
+own_kernel::own_kernel(const op_def& op, dtype_set types, value_kernel_factory factory)
+    : op_(op), types_(types), make_value_(factory) {
+  add();
+}
 void own_kernel::add() {
   next_ = newest_own().load(std::memory_order_relaxed);
   while (!newest_own().compare_exchange_weak(next_, this, std::memory_order_release)) {
@@ -46,7 +50,8 @@ kernel_table own_kernels() {
       kernel_entry& e = made[k->op().name];
       e.op = k->op().name;
       e.types = e.types | k->types();
-      e.make = k->make() ? k->make() : &make_elementwise;
+      e.make_value = k->make_value();
+      e.make = k->make() ? k->make() : e.make_value ? nullptr : &make_elementwise;
     }
     std::vector<kernel_entry> all;
     for (const auto& [name, entry] : made) all.push_back(entry);

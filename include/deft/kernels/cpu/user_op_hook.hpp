@@ -77,20 +77,28 @@ kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
   });
 }
 
-/// The kernel of an operation with an algorithm of its own: its `make_kernel`, or its `compute<T>`
-/// for the dtypes `kernel_types`.
+/// The kernel of an operation with an algorithm of its own: its `make_kernel`, its `make_value` for
+/// whole values, or its `compute<T>` for the dtypes `kernel_types`.
 template <class Op>
 struct own_algorithm {
-  static constexpr kernel_factory make() {
-    if constexpr (requires { Op::make_kernel; })
-      return &Op::make_kernel;
+  static constexpr auto make() {
+    if constexpr (requires { Op::make_value; })
+      return value_kernel_factory{&Op::make_value};
+    else if constexpr (requires { Op::make_kernel; })
+      return kernel_factory{&Op::make_kernel};
     else
-      return &make_computing<Op>;
+      return kernel_factory{&make_computing<Op>};
+  }
+  static constexpr dtype_set types() {
+    if constexpr (requires { Op::kernel_types; })
+      return Op::kernel_types;
+    else
+      return all_dtypes | dtype_set{dtype::none};
   }
   static const own_kernel entry;
 };
 template <class Op>
-const own_kernel own_algorithm<Op>::entry{record_of<Op>, Op::kernel_types, make()};
+const own_kernel own_algorithm<Op>::entry{record_of<Op>, types(), make()};
 
 /// Compiles Op for T by `Kernels`, the file's hook, where its typing rule accepts that.
 template <class Kernels, class Op, class T>
@@ -118,7 +126,8 @@ void use_own() {
       use_row<Kernels, Op, std::uint8_t>();
       use_row<Kernels, Op, bool>();
     }
-  } else if constexpr (requires { Op::kernel_types; })
+  } else if constexpr (
+      requires { Op::kernel_types; } || requires { Op::make_value; })
     static_cast<void>(&own_algorithm<Op>::entry);
 }
 
