@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` occurs in FILE word for
-# word, and so does each piece of code in the second column of a table. Every file that the
-# documentation links to exists. docs/flags.md and --help list the flags and environment variables that
-# deft reads.
+# word, and so does each piece of code in the second column of a table. Every file and heading that
+# the documentation links to exists, and examples/README.md links to every example. README.md
+# stays short. docs/flags.md and --help list the flags and environment variables that deft reads.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
@@ -14,7 +14,8 @@ macro(fault text)
   math(EXPR faults "${faults} + 1")
 endmacro()
 
-file(GLOB pages RELATIVE ${ROOT} ${ROOT}/*.md ${ROOT}/docs/*.md)
+file(GLOB pages RELATIVE ${ROOT} ${ROOT}/*.md ${ROOT}/docs/*.md
+     ${ROOT}/examples/*.md)
 foreach(page IN LISTS pages)
   file(READ ${ROOT}/${page} text)
   cmake_path(GET page PARENT_PATH folder)
@@ -72,18 +73,42 @@ foreach(page IN LISTS pages)
 
   string(REGEX REPLACE "```[^`]*```" "" rest "${text}")  # code that looks like a link
   string(REGEX REPLACE "`[^`\n]+`" "" rest "${rest}")
-  while(rest MATCHES "\\]\\(([^):#]+)\\)")
-    set(file ${CMAKE_MATCH_1})
+  while(rest MATCHES "\\]\\(([^):#]*)(#[^):]+)?\\)")
+    set(file "${CMAKE_MATCH_1}")
+    set(heading "${CMAKE_MATCH_2}")
     string(FIND "${rest}" "${CMAKE_MATCH_0}" begin)
     math(EXPR begin "${begin} + 2")
     string(SUBSTRING "${rest}" ${begin} -1 rest)
     math(EXPR links "${links} + 1")
-    cmake_path(SET path NORMALIZE ${ROOT}/${folder}/${file})
+    if(file STREQUAL "")
+      set(path ${ROOT}/${page})
+    else()
+      cmake_path(SET path NORMALIZE ${ROOT}/${folder}/${file})
+    endif()
     if(NOT EXISTS ${path})
       fault("links to ${file}, which is not there")
+    elseif(heading)
+      # As on GitHub: lower case, without punctuation, "-" for each blank.
+      file(STRINGS ${path} headings REGEX "^#+ ")
+      list(TRANSFORM headings TOLOWER)
+      list(TRANSFORM headings REPLACE "^#+ " "")
+      list(TRANSFORM headings REPLACE "[^a-z0-9_ -]" "")
+      list(TRANSFORM headings REPLACE " " "-")
+      string(SUBSTRING "${heading}" 1 -1 heading)
+      if(NOT heading IN_LIST headings)
+        fault("links to ${file}#${heading}, a heading that is not there")
+      endif()
     endif()
   endwhile()
 endforeach()
+
+set(page README.md)
+file(READ ${ROOT}/${page} text)
+string(REGEX MATCHALL "\n" ends "${text}")
+list(LENGTH ends lines)
+if(lines GREATER 250)
+  fault("has ${lines} lines (limit 250): move what a newcomer does not need to docs/")
+endif()
 
 set(page docs/flags.md)
 file(READ ${ROOT}/${page} section)
@@ -114,6 +139,19 @@ foreach(flag IN LISTS found)
 endforeach()
 if(NOT names OR NOT found)
   fault("no flags and variables were found to compare with")
+endif()
+
+set(page examples/README.md)
+file(READ ${ROOT}/${page} text)
+file(GLOB examples RELATIVE ${ROOT}/examples ${ROOT}/examples/[0-9]*)
+foreach(example IN LISTS examples)
+  string(FIND "${text}" "](${example}" at)
+  if(at EQUAL -1)
+    fault("lacks ${example}")
+  endif()
+endforeach()
+if(NOT examples)
+  fault("no examples were found to compare with")
 endif()
 
 if(faults GREATER 0 OR quotes EQUAL 0 OR links EQUAL 0)

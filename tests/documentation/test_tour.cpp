@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of code that README.md quotes.
+// What README.md, docs/models.md, docs/training.md and docs/flags.md show.
 #include <deft/deft.hpp>
 #include <thread>
 
