@@ -280,5 +280,6 @@ endif()
 if(DEFT_CUDA STREQUAL "AUTO" AND NOT deft_cuda AND CUDAToolkit_NVCC_EXECUTABLE)
   list(APPEND deft_gpus "no kernels of CUDA, as there is no driver (-D DEFT_CUDA=ON compiles them)")
 endif()
+include(${CMAKE_CURRENT_LIST_DIR}/deftPrebuilt.cmake OPTIONAL)  # of an installed deft
 string(REPLACE ";" ", " deft_gpus "${deft_gpus}")
 message(STATUS "deft: GPUs: ${deft_gpus}")
