@@ -22,7 +22,7 @@
 
 #include <algorithm>
 #include <deft/kernels/gpu/devices.hpp>
-#include <deft/kernels/gpu/fault.ipp>
+#include <deft/kernels/gpu/fault.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/simulated/memory.ipp>
 #include <deft/kernels/gpu/simulated/queue.ipp>
