@@ -25,12 +25,6 @@ const op_registration own_operation<Op>::entry{
     record_of<Op>, functions_of<Op>, {.gradient = deft::detail::gradient_of<Op>()}};
 
 #ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
-/// Sets op_functions::source before main.
-struct source_registration {
-  source_registration(op_functions& functions, std::string (*source)()) {
-    functions.source = source;
-  }
-};
 template <class Op>
 struct own_source {
   static std::string written() {
@@ -42,10 +36,10 @@ struct own_source {
     else
       return Op()(x, y, z).s;
   }
-  static const source_registration entry;
+  static const op_registration entry;
 };
 template <class Op>
-const source_registration own_source<Op>::entry{functions_of<Op>, &written};
+const op_registration own_source<Op>::entry{record_of<Op>, functions_of<Op>, {.source = &written}};
 #endif
 
 /// Runs `compute<T>` of an operation.
