@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/typed_kernel.hpp: a kernel that keeps the types it was prepared for.
+// deft/kernels/typed_kernel.hpp: a kernel that keeps the types it was prepared for, and how one for
+// other types is refused.
 #pragma once
 #include <deft/kernels/kernel.hpp>
+#include <string_view>
 #include <vector>
 
 namespace deft::ext {
@@ -25,5 +27,10 @@ class typed_kernel : public kernel {
   std::vector<tensor_type> in_, out_;
   double cost_ = 1000;
 };
+
+/// No kernel for these dtypes on `devices`, as "the CPU".
+[[noreturn]] inline void no_kernel_on(std::string_view devices, const node_def& n, dtype t) {
+  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", devices, " for ", t);
+}
 
 }  // namespace deft::ext

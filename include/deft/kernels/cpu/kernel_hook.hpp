@@ -3,7 +3,7 @@
 // a file uses is compiled for the processor, and known to the whole process before main.
 #pragma once
 #include <deft/kernels/cpu/compiled.hpp>
-#include <deft/kernels/cpu/user_op_hook.hpp>
+#include <deft/kernels/user_op_hook.hpp>
 
 namespace deft {
 namespace ext {
@@ -64,7 +64,7 @@ cpu_kernels kernel_choice(const X*, compiled_or_none);
 
 template <class Op, class T>
 void detail::compile_own() {
-  if constexpr (ext::cpu::is_own<Op>) ext::cpu::use_own<ext::cpu_kernels, Op, T>();
+  if constexpr (ext::is_own<Op>) ext::use_own<ext::cpu_kernels, Op, T>();
 }
 
 }  // namespace deft

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/core/num_lane.hpp>
-#include <deft/kernels/cpu/instructions.hpp>
 #include <deft/kernels/cpu/packet.hpp>
+#include <deft/kernels/vector_registers.hpp>
 #include <utility>
 
 namespace deft::ext::cpu {
 
 static_assert((scalar_registers ? sizeof(float) : register_bytes) ==
                   sizeof(Eigen::internal::packet_traits<float>::type),
-              "kernels/cpu/instructions.hpp and Eigen disagree on the registers of this machine");
+              "kernels/vector_registers.hpp and Eigen disagree on the registers of this machine");
 
 namespace detail {
 

@@ -16,9 +16,7 @@ class queued_kernel : public typed_kernel {
 };
 
 /// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
-  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on GPUs for ", t);
-}
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
 
 /// A kernel by which an instruction of a program is run; its types follow by `prepare`.
 using queued_kernel_ptr = std::unique_ptr<queued_kernel>;

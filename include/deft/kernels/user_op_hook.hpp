@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/user_op_hook.hpp: what files that include deft/deft.hpp compile of operations of
+// deft/kernels/user_op_hook.hpp: what files that include deft/deft.hpp compile of operations of
 // the program's own, whatever the compiler.
 #pragma once
 #include <deft/core/num_text.hpp>
 #include <deft/expr/gradient.hpp>
 #include <deft/expr/kernel_arguments.hpp>
-#include <deft/kernels/cpu/kernel_base.hpp>
-#include <deft/kernels/cpu/user_op.hpp>
+#include <deft/expr/op_record.hpp>
+#include <deft/kernels/typed_kernel.hpp>
+#include <deft/kernels/user_op.hpp>
 #include <deft/op/catalog.hpp>
 
-namespace deft::ext::cpu {
+namespace deft::ext {
 
 // Kernels of such operations, unlike the catalog's, are compiled where they are used.
 
@@ -67,7 +68,7 @@ kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
     if constexpr (Op::kernel_types.has(dtype_of<T>))
       return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
     else
-      no_kernel(n, t);
+      no_kernel_on("the CPU", n, t);
   });
 }
 
@@ -125,4 +126,4 @@ void use_own() {
     static_cast<void>(&own_algorithm<Op>::entry);
 }
 
-}  // namespace deft::ext::cpu
+}  // namespace deft::ext
