@@ -32,5 +32,13 @@ class typed_kernel : public kernel {
 [[noreturn]] inline void no_kernel_on(std::string_view devices, const node_def& n, dtype t) {
   fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", devices, " for ", t);
 }
+/// What `make.template operator()<T>()` returns, T being the C++ type of `t`, which is one of
+/// `Types`; for others there is no kernel.
+template <dtype_set Types, class F>
+kernel_ptr kernel_on(std::string_view devices, const node_def& n, dtype t, F make) {
+  if (!Types.has(t)) no_kernel_on(devices, n, t);
+  return visit_dtype_in<Types>(
+      t, [&]<class T>() -> kernel_ptr { return make.template operator()<T>(); });
+}
 
 }  // namespace deft::ext

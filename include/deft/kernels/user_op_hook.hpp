@@ -64,11 +64,8 @@ class computing_kernel final : public typed_kernel {
 template <class Op>
 kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
   const dtype t = dispatch_type(*n.op, in, n.outputs);
-  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (Op::kernel_types.has(dtype_of<T>))
-      return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
-    else
-      no_kernel_on("the CPU", n, t);
+  return kernel_on<Op::kernel_types>("the CPU", n, t, [&]<class T>() {
+    return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
   });
 }
 
@@ -113,14 +110,8 @@ void use_own() {
 #endif
     if constexpr (!std::is_void_v<T>)
       use_row<Kernels, Op, T>();
-    else {
-      use_row<Kernels, Op, float>();
-      use_row<Kernels, Op, double>();
-      use_row<Kernels, Op, std::int32_t>();
-      use_row<Kernels, Op, std::int64_t>();
-      use_row<Kernels, Op, std::uint8_t>();
-      use_row<Kernels, Op, bool>();
-    }
+    else
+      [&]<class... E>(type_sequence<E...>) { (use_row<Kernels, Op, E>(), ...); }(element_types());
   } else if constexpr (
       requires { Op::kernel_types; } || requires { Op::make_value; })
     static_cast<void>(&own_algorithm<Op>::entry);

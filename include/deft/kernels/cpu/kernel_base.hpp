@@ -13,5 +13,10 @@ void* thread_scratch(std::size_t bytes);
 
 /// No kernel for these dtypes.
 [[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("the CPU", n, t); }
+/// As kernel_on.
+template <dtype_set Types, class F>
+kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
+  return kernel_on<Types>("the CPU", n, t, std::move(make));
+}
 
 }  // namespace deft::ext::cpu
