@@ -255,4 +255,8 @@ DEFT_ALWAYS_INLINE T multiply_add(T a, T b, T c) {
     return (num::lane<T>(a) * b + c).v;
 }
 
+/// A row is folded into so many lanes side by side.
+template <class T>
+inline constexpr int fold_lanes = 4 * register_bytes / static_cast<int>(sizeof(T));
+
 }  // namespace deft::ext::cpu

@@ -32,9 +32,7 @@ class fold_stream {
     std::copy(p + whole, p + n, tail_);
   }
 
-  static lanes nothing_yet() {
-    return broadcast<T, static_cast<int>(W)>(F::template identity<T>());
-  }
+  static lanes nothing_yet() { return broadcast<T, static_cast<int>(W)>(F::template neutral<T>()); }
   /// Only as long as all that came was whole packs.
   void* open(std::int64_t& most) {
     if (in_leaf_ == 0) leaf_ = nothing_yet();

@@ -5,9 +5,9 @@
 #include <bit>
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/reducers.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
 #include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>

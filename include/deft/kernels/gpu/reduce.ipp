@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
 #pragma once
+#include <deft/kernels/gpu/empty_fold.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/reducers.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
 #include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/min.hpp>
