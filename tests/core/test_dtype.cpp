@@ -63,3 +63,17 @@ TEST_CASE("element accepts the types that a tensor can hold, const or not") {
   static_assert(!element<char> && !element<short> && !element<std::string> && !element<float*>);
   static_assert(dtype_of<const std::int32_t> == dtype::int32);
 }
+
+TEST_CASE("visit_dtype_in calls back for a set's dtypes, and compiles no other") {
+  const auto size_in = [](dtype t) {
+    return visit_dtype_in<floating_dtypes>(t, []<class T>() {
+      static_assert(is_floating_type<T>);
+      return sizeof(T);
+    });
+  };
+  CHECK(size_in(dtype::float32) == 4);
+  CHECK(size_in(dtype::float64) == 8);
+  CHECK(testing::error_of([&] { size_in(dtype::int32); }) ==
+        "internal: no code here for elements of int32");
+  CHECK(testing::error_of([&] { size_in(dtype::none); }) == "internal: a value without a dtype");
+}

@@ -24,6 +24,10 @@ set(layer_observe core device graph data)
 set(order_kernels spec cpu gpu)
 set(order_session wire threads cluster worker master server client launch)
 
+# Sub-folders that no other file of their folder may include: what two of them need is moved out of
+# them.
+set(apart_kernels cpu gpu)
+
 # Pairs: headers of others, and the files that may include them.
 set(owners
     "^boost/(asio|archive|serialization)[/.]" "^(transport/|asio\\.hpp$)"
@@ -63,8 +67,10 @@ foreach(file IN LISTS files)
   endif()
 
   set(own_room -1)
+  set(room_name)
   if(DEFINED order_${folder} AND file MATCHES "^${folder}/([^/]+)/")
-    list(FIND order_${folder} "${CMAKE_MATCH_1}" own_room)
+    set(room_name ${CMAKE_MATCH_1})
+    list(FIND order_${folder} "${room_name}" own_room)
     if(own_room EQUAL -1)
       fault("its folder is not in the order of ${folder}/")
     endif()
@@ -91,9 +97,12 @@ foreach(file IN LISTS files)
       elseif(folder AND NOT other STREQUAL folder AND NOT other IN_LIST layer_${folder})
         fault("${folder}/ may not include ${target}")
       endif()
-      if(own_room GREATER_EQUAL 0 AND target MATCHES "^deft/${folder}/([^/]+)/")
-        list(FIND order_${folder} "${CMAKE_MATCH_1}" room)
-        if(own_room LESS room)
+      if(folder AND target MATCHES "^deft/${folder}/([^/]+)/")
+        set(other_room ${CMAKE_MATCH_1})
+        list(FIND order_${folder} "${other_room}" room)
+        if(other_room IN_LIST apart_${folder} AND NOT other_room STREQUAL room_name)
+          fault("${target} is for ${folder}/${other_room}/ alone")
+        elseif(own_room GREATER_EQUAL 0 AND own_room LESS room)
           fault("${target} comes later in the order of ${folder}/")
         endif()
       endif()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On both sides of every size at which plans and kernels change how they compute, results have the
 // same bits fused and unfused, on one thread and on several, and are close to double.
-#include <deft/kernels/cpu/instructions.hpp>
+#include <deft/kernels/vector_registers.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/conv2d.hpp>
 #include <deft/op/gather.hpp>

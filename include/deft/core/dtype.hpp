@@ -136,8 +136,23 @@ constexpr decltype(auto) visit_among(type_sequence<T, Rest...>, dtype t, F& f) {
   if (t == element_type<T>::tag) return f.template operator()<T>();
   if constexpr (sizeof...(Rest) > 0)
     return visit_among<F>(type_sequence<Rest...>(), t, f);
+  else if (is_valid(t))
+    fail(errc::internal, "no code here for elements of ", t);
   else
     fail(errc::internal, "a value without a dtype");
+}
+
+/// Those of `Rest` whose dtypes are in `Types`, after `Chosen`.
+template <dtype_set Types, class... Chosen>
+constexpr auto chosen_types(type_sequence<Chosen...> chosen, type_sequence<>) {
+  return chosen;
+}
+template <dtype_set Types, class... Chosen, class T, class... Rest>
+constexpr auto chosen_types(type_sequence<Chosen...> chosen, type_sequence<T, Rest...>) {
+  if constexpr (Types.has(element_type<T>::tag))
+    return chosen_types<Types>(type_sequence<Chosen..., T>(), type_sequence<Rest...>());
+  else
+    return chosen_types<Types>(chosen, type_sequence<Rest...>());
 }
 }  // namespace detail
 
@@ -148,6 +163,13 @@ namespace ext {
 template <class F>
 constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
   return detail::visit_among<F>(element_types(), t, f);
+}
+/// The same where `t` is one of `Types`, as in `visit_dtype_in<floating_dtypes>(t, f)`: f is
+/// compiled for these alone. Throws internal for others.
+template <dtype_set Types, class F>
+constexpr decltype(auto) visit_dtype_in(dtype t, F&& f) {
+  return detail::visit_among<F>(detail::chosen_types<Types>(type_sequence<>(), element_types()), t,
+                                f);
 }
 
 /// The integer of so many bytes: elements of one size are moved alike, whatever they mean.

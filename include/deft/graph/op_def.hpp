@@ -5,6 +5,7 @@
 #include <deft/core/any_array.hpp>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
+#include <deft/core/registry.hpp>
 #include <deft/core/shared_list.hpp>
 #include <deft/graph/program.hpp>
 #include <span>
@@ -185,19 +186,19 @@ std::span<const op_def* const> catalog_ops();
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
 
-/// An object with static storage that registers an operation of the program, and its functions,
-/// before main. If two have the same name, every look-up of an operation throws already_exists.
-class op_registration {
+/// An object with static storage that registers an operation of the program before main, and those
+/// of its functions that are in `compiled`; there can be several of one operation. If two
+/// operations have the same name, every look-up throws already_exists.
+class op_registration : public registry<op_registration>::link {
  public:
+  static registry<op_registration> all;
+
   op_registration(const op_def& def, op_functions& functions, const op_functions& compiled);
-  op_registration(const op_registration&) = delete;
 
   const op_def& def() const { return def_; }
-  const op_registration* next() const { return next_; }
 
  private:
   const op_def& def_;
-  const op_registration* next_;
 };
 
 /// The operation of that name, or nullptr.

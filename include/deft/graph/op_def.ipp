@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/graph/op_def.ipp: attributes compared, hashed and printed; the table of operations.
 #pragma once
-#include <atomic>
 #include <cstring>
 #include <deft/core/hash.hpp>
 #include <deft/graph/op_def.hpp>
@@ -63,11 +62,6 @@ std::uint64_t hash_value(const ext::attr_value& a) {
                     a);
 }
 
-std::atomic<const ext::op_registration*>& newest_registration() {
-  static auto& head = *new std::atomic<const ext::op_registration*>(nullptr);
-  return head;
-}
-
 class op_table {
  public:
   op_table() {
@@ -79,9 +73,7 @@ class op_table {
       ext::fail(errc::already_exists, "two operations of this program are named \"", def.name, '"');
   }
   const auto& ops() {
-    const ext::op_registration* newest = newest_registration().load(std::memory_order_acquire);
-    for (auto* r = newest; r != seen_; r = r->next()) add(r->def());
-    seen_ = newest;
+    ext::op_registration::all.each_new(seen_, [&](const auto& r) { add(r.def()); });
     return ops_;
   }
 
@@ -145,15 +137,14 @@ void register_op(const op_def& def) {
   t.add(def);
 }
 
+constinit registry<op_registration> op_registration::all;
+
 op_registration::op_registration(const op_def& def, op_functions& functions,
                                  const op_functions& compiled)
     : def_(def) {
   if (compiled.gradient) functions.gradient = compiled.gradient;
   if (compiled.source) functions.source = compiled.source;
-  auto& head = newest_registration();
-  next_ = head.load(std::memory_order_relaxed);
-  while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {
-  }
+  all.add(*this);
 }
 
 const op_def* find_op(std::string_view name) {

@@ -3,6 +3,7 @@
 // registry in which programs find them at run time.
 #pragma once
 #include <cstdint>
+#include <deft/core/registry.hpp>
 #include <deft/graph/op_def.hpp>
 
 namespace deft::ext {
@@ -38,24 +39,23 @@ struct compiled_row {
 };
 
 /// Registers the compiled kernel of a program, or of a fold of it. The row function of a fold takes
-/// a fold_call whose `n` is a multiple of `span`, and adds to the `span` elements at `out`. Objects
-/// with static storage register themselves before main; they live as long as the process.
-class fused_registration {
+/// a fold_call whose `n` is a multiple of `span`, and adds to the `span` elements at `out`. See
+/// registry.
+class fused_registration : public registry<fused_registration>::link {
  public:
+  static registry<fused_registration> all;
+
   fused_registration(const program_ref& (*program)(), compiled_row row,
                      fold_kind fold = fold_kind::none);
-  fused_registration(const fused_registration&) = delete;
 
   const program& signature() const { return *program_(); }
   const compiled_row& row() const { return row_; }
   fold_kind fold() const { return fold_; }
-  const fused_registration* next() const { return next_; }
 
  private:
   const program_ref& (*program_)();
   compiled_row row_;
   fold_kind fold_;
-  const fused_registration* next_;
 };
 
 /// The kernel compiled into this process for `p`, or for a fold of it; nullptr if there is none.

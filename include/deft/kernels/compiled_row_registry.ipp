@@ -15,10 +15,12 @@ auto& compiled_rows() {
 
 }  // namespace
 
+constinit registry<fused_registration> fused_registration::all;
+
 fused_registration::fused_registration(const program_ref& (*program)(), compiled_row row,
                                        fold_kind fold)
     : program_(program), row_(row), fold_(fold) {
-  compiled_rows().add(*this, next_);
+  all.add(*this);
 }
 
 const compiled_row* find_fused(const program& p, fold_kind fold) {

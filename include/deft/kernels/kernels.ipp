@@ -5,4 +5,5 @@
 #include <deft/kernels/device.ipp>
 #include <deft/kernels/resources.ipp>
 #include <deft/kernels/spec/region_extents.ipp>
+#include <deft/kernels/user_op.ipp>
 #include <deft/kernels/wait_list.ipp>

@@ -2,6 +2,7 @@
 // Expressions that a file compiles for GPUs, as nvcc does for a .cu file: here for simulated ones.
 #include <deft/kernels/gpu/kernel_hook.hpp>
 
+#include <deft/kernels/cpu/user_op.hpp>
 #include <deft/kernels/gpu/simulated/queue.hpp>
 #include <deft/op/gradients.hpp>
 #include <deft/op/plan/fused.hpp>

@@ -3,9 +3,10 @@
 // the whole tree in registers.
 #pragma once
 #include <deft/kernels/compiled_row_registry.hpp>
-#include <deft/kernels/cpu/reducers.hpp>
+#include <deft/kernels/cpu/pack.hpp>
 #include <deft/kernels/spec/expression_eval.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 
 namespace deft::ext {
 namespace cpu {

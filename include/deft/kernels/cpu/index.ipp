@@ -385,80 +385,58 @@ class first_kernel final : public typed_kernel {
   dims axes_;
 };
 
-template <class F>
-kernel_ptr by_index(const node_def& n, dtype t, F&& f) {
-  if (t == dtype::int32) return f.template operator()<std::int32_t>();
-  if (t == dtype::int64) return f.template operator()<std::int64_t>();
-  no_kernel(n, t);
-}
-template <template <class, class> class Kernel, class How, class... Args>
-kernel_ptr by_number(const node_def& n, dtype t, const Args&... args) {
-  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (std::is_same_v<T, bool>)
-      no_kernel(n, t);
-    else
-      return std::make_unique<Kernel<T, How>>(args...);
-  });
-}
-
 }  // namespace
 }  // namespace places
 
 kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in[1].type, []<class Index>() -> kernel_ptr {
+  return kernel_for<index_dtypes>(n, in[1].type, []<class Index>() {
     return std::make_unique<places::gather_kernel<Index>>();
   });
 }
 kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
-      if constexpr (std::is_same_v<T, bool>)
-        no_kernel(n, in[0].type);
-      else
-        return std::make_unique<places::scatter_kernel<T, Index>>();
+  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() {
+    return kernel_for<numeric_dtypes>(n, in[0].type, []<class T>() {
+      return std::make_unique<places::scatter_kernel<T, Index>>();
     });
   });
 }
 template <template <class, class> class Kernel>
 kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in.back().type, [&]<class Index>() -> kernel_ptr {
-    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
-      if constexpr (std::is_same_v<T, bool>)
-        no_kernel(n, in[0].type);
-      else
-        return std::make_unique<Kernel<T, Index>>();
-    });
+  return kernel_for<index_dtypes>(n, in.back().type, [&]<class Index>() {
+    return kernel_for<numeric_dtypes>(
+        n, in[0].type, []<class T>() { return std::make_unique<Kernel<T, Index>>(); });
   });
 }
 kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
   const bool repeat = decode<op::sum_rows>(n.attributes).repeat;
-  return places::by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
-      if constexpr (std::is_same_v<T, bool>)
-        no_kernel(n, in[0].type);
-      else
-        return std::make_unique<places::sum_rows_kernel<T, Index>>(repeat);
+  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() {
+    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
+      return std::make_unique<places::sum_rows_kernel<T, Index>>(repeat);
     });
   });
 }
+inline constexpr dtype_set class_dtypes = index_dtypes | dtype_set{dtype::uint8};
 kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
-  return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
-    if (in[0].type == dtype::uint8)
-      return std::make_unique<places::one_hot_kernel<T, std::uint8_t>>(o.depth);
-    return places::by_index(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+  return visit_dtype(o.type, [&]<class T>() {
+    return kernel_for<class_dtypes>(n, in[0].type, [&]<class Index>() {
       return std::make_unique<places::one_hot_kernel<T, Index>>(o.depth);
     });
   });
 }
 template <class Op, class How>
 kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_number<places::place_kernel, How>(n, in[0].type, Op::name,
-                                                      decode<Op>(n.attributes).axis);
+  const auto axis = decode<Op>(n.attributes).axis;
+  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
+    return std::make_unique<places::place_kernel<T, How>>(Op::name, axis);
+  });
 }
 template <class Op, class How>
 kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_number<places::first_kernel, How>(n, in[0].type, decode<Op>(n.attributes).axes);
+  const dims axes = decode<Op>(n.attributes).axes;
+  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
+    return std::make_unique<places::first_kernel<T, How>>(axes);
+  });
 }
 
 kernel_table index_kernels() {
@@ -468,7 +446,7 @@ kernel_table index_kernels() {
       {op::sum_rows::name, numeric_dtypes, &make_sum_rows},
       {op::scatter_sub::name, numeric_dtypes, &make_row_update<places::scatter_sub_kernel>},
       {op::scatter_update::name, numeric_dtypes, &make_row_update<places::scatter_update_kernel>},
-      {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
+      {op::one_hot::name, class_dtypes, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
       {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
       {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},

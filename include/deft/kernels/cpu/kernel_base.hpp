@@ -12,8 +12,11 @@ namespace deft::ext::cpu {
 void* thread_scratch(std::size_t bytes);
 
 /// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
-  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("the CPU", n, t); }
+/// As kernel_on.
+template <dtype_set Types, class F>
+kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
+  return kernel_on<Types>("the CPU", n, t, std::move(make));
 }
 
 }  // namespace deft::ext::cpu

@@ -3,7 +3,7 @@
 // a file uses is compiled for the processor, and known to the whole process before main.
 #pragma once
 #include <deft/kernels/cpu/compiled.hpp>
-#include <deft/kernels/cpu/user_op_hook.hpp>
+#include <deft/kernels/user_op_hook.hpp>
 
 namespace deft {
 namespace ext {
@@ -23,10 +23,7 @@ struct registered_fold {
 };
 template <class X, class F>
 const fused_registration registered_fold<X, F>::entry{&deft::detail::program_of<X>, fold_of<X, F>,
-                                                      std::is_same_v<F, plus> ? fold_kind::sum
-                                                      : std::is_same_v<F, largest>
-                                                          ? fold_kind::max
-                                                          : fold_kind::min};
+                                                      F::kind};
 
 /// The row of an operation of the program's own on operands of T.
 template <class Op, class T>
@@ -49,7 +46,7 @@ struct cpu_kernels {
   }
   template <class X, class Op>
   static void use_fold() {
-    using F = typename cpu::join_of<Op::folds>::type;
+    using F = typename join_of<Op::folds>::type;
     static_cast<void>(&cpu::registered_fold<X, F>::entry);
   }
   template <class Op, class T>
@@ -64,7 +61,7 @@ cpu_kernels kernel_choice(const X*, compiled_or_none);
 
 template <class Op, class T>
 void detail::compile_own() {
-  if constexpr (ext::cpu::is_own<Op>) ext::cpu::use_own<ext::cpu_kernels, Op, T>();
+  if constexpr (ext::is_own<Op>) ext::use_own<ext::cpu_kernels, Op, T>();
 }
 
 }  // namespace deft

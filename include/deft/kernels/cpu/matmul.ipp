@@ -322,23 +322,13 @@ class matmul_kernel final : public typed_kernel {
 
 kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::matmul>(n.attributes);
-  switch (in[0].type) {
-    case dtype::float32:
-      return std::make_unique<product::matmul_kernel<float>>(o);
-    case dtype::float64:
-      return std::make_unique<product::matmul_kernel<double>>(o);
-    case dtype::int32:
-      return std::make_unique<product::matmul_kernel<std::int32_t>>(o);
-    case dtype::int64:
-      return std::make_unique<product::matmul_kernel<std::int64_t>>(o);
-    default:
-      no_kernel(n, in[0].type);
-  }
+  return kernel_for<matmul_dtypes>(
+      n, in[0].type, [&]<class T>() { return std::make_unique<product::matmul_kernel<T>>(o); });
 }
 
 kernel_table matmul_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::matmul::name, floating_dtypes | index_dtypes, &make_matmul},
+      {op::matmul::name, matmul_dtypes, &make_matmul},
   };
   return table;
 }

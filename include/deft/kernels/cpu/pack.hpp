@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/core/num_lane.hpp>
-#include <deft/kernels/cpu/instructions.hpp>
 #include <deft/kernels/cpu/packet.hpp>
+#include <deft/kernels/vector_registers.hpp>
 #include <utility>
 
 namespace deft::ext::cpu {
 
 static_assert((scalar_registers ? sizeof(float) : register_bytes) ==
                   sizeof(Eigen::internal::packet_traits<float>::type),
-              "kernels/cpu/instructions.hpp and Eigen disagree on the registers of this machine");
+              "kernels/vector_registers.hpp and Eigen disagree on the registers of this machine");
 
 namespace detail {
 
@@ -254,5 +254,9 @@ DEFT_ALWAYS_INLINE T multiply_add(T a, T b, T c) {
   else
     return (num::lane<T>(a) * b + c).v;
 }
+
+/// A row is folded into so many lanes side by side.
+template <class T>
+inline constexpr int fold_lanes = 4 * register_bytes / static_cast<int>(sizeof(T));
 
 }  // namespace deft::ext::cpu

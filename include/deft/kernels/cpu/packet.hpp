@@ -40,6 +40,7 @@ struct packet {
   using vec = cpu::vec<T, N>;
   using traits = Eigen::internal::packet_traits<T>;
   static constexpr bool single = std::is_same_v<T, float>;
+  static_assert(single || std::is_same_v<T, double>, "what follows is for these two");
   /// Added to a number, leaves its nearest integer in the lowest bits.
   static constexpr T round_by = single ? T(0x1.8p23) : T(0x1.8p52);
 

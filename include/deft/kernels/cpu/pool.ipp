@@ -275,14 +275,8 @@ class pick final : public typed_kernel {
 template <template <class, class> class Kernel, class Op>
 kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<Op>(n.attributes);
-  switch (in[0].type) {
-    case dtype::float32:
-      return std::make_unique<Kernel<float, Op>>(o);
-    case dtype::float64:
-      return std::make_unique<Kernel<double, Op>>(o);
-    default:
-      no_kernel(n, in[0].type);
-  }
+  return kernel_for<floating_dtypes>(n, in[0].type,
+                                     [&]<class T>() { return std::make_unique<Kernel<T, Op>>(o); });
 }
 
 }  // namespace

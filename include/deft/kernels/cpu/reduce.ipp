@@ -244,12 +244,11 @@ class reduce_kernel final : public typed_kernel {
 
 template <fold_kind Kind>
 kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
-  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (std::is_same_v<T, bool> || (Kind == fold_kind::mean && !is_floating_type<T>))
-      no_kernel(n, t);
-    else
-      return std::make_unique<reduce_kernel<T, Kind>>(axes);
-  });
+  return kernel_for < Kind == fold_kind::mean
+             ? floating_dtypes
+             : numeric_dtypes > (n, t, [&]<class T>() {
+                 return std::make_unique<reduce_kernel<T, Kind>>(axes);
+               });
 }
 
 }  // namespace

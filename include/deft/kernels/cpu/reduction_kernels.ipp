@@ -32,9 +32,7 @@ class fold_stream {
     std::copy(p + whole, p + n, tail_);
   }
 
-  static lanes nothing_yet() {
-    return broadcast<T, static_cast<int>(W)>(F::template identity<T>());
-  }
+  static lanes nothing_yet() { return broadcast<T, static_cast<int>(W)>(F::template neutral<T>()); }
   /// Only as long as all that came was whole packs.
   void* open(std::int64_t& most) {
     if (in_leaf_ == 0) leaf_ = nothing_yet();
@@ -219,10 +217,8 @@ struct folding {
 /// Calls `use` with the way to fold `t`.
 template <class F, bool Mean, class Use>
 void with_folding(dtype t, Use&& use) {
-  visit_dtype(t, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool> && (!Mean || is_floating_type<T>))
-      use(folding<T, F, Mean>());
-  });
+  constexpr dtype_set types = Mean ? floating_dtypes : numeric_dtypes;
+  if (types.has(t)) visit_dtype_in<types>(t, [&]<class T>() { use(folding<T, F, Mean>()); });
 }
 template <class Use>
 void with_folding(fold_kind kind, dtype t, Use&& use) {

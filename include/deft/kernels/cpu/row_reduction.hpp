@@ -4,7 +4,7 @@
 #pragma once
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack.hpp>
-#include <deft/kernels/cpu/reducers.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/plan/thresholds.hpp>
 
 namespace deft::ext::cpu {

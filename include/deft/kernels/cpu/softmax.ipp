@@ -319,30 +319,18 @@ class cross_entropy_grad_kernel final : public cross_entropy_base<T, Label> {
 /// The kernel of that template for the dtypes of logits and labels.
 template <template <class, class> class Kernel>
 kernel_ptr for_labels(const node_def& n, std::span<const tensor_type> in) {
-  auto of = [&]<class T>() -> kernel_ptr {
-    switch (in[1].type) {
-      case dtype_of<T>:
-        return std::make_unique<Kernel<T, T>>();
-      case dtype::int32:
-        return std::make_unique<Kernel<T, std::int32_t>>();
-      case dtype::int64:
-        return std::make_unique<Kernel<T, std::int64_t>>();
-      default:
-        no_kernel(n, in[1].type);
-    }
-  };
-  if (in[0].type == dtype::float32) return of.template operator()<float>();
-  if (in[0].type == dtype::float64) return of.template operator()<double>();
-  no_kernel(n, in[0].type);
+  return kernel_for<floating_dtypes>(n, in[0].type, [&]<class T>() {
+    return kernel_for<index_dtypes | dtype_set{dtype_of<T>}>(
+        n, in[1].type, []<class Label>() { return std::make_unique<Kernel<T, Label>>(); });
+  });
 }
 
 }  // namespace
 }  // namespace softmax_rows
 
 kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
-  if (in[0].type == dtype::float32) return std::make_unique<softmax_rows::softmax_kernel<float>>();
-  if (in[0].type == dtype::float64) return std::make_unique<softmax_rows::softmax_kernel<double>>();
-  no_kernel(n, in[0].type);
+  return kernel_for<floating_dtypes>(
+      n, in[0].type, []<class T>() { return std::make_unique<softmax_rows::softmax_kernel<T>>(); });
 }
 
 kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in) {

@@ -2,43 +2,9 @@
 // deft/kernels/cpu/user_op.hpp: kernels of the program's own operations, as the processor finds
 // them.
 #pragma once
-#include <deft/kernels/kernel.hpp>
+#include <deft/kernels/user_op.hpp>
 
 namespace deft::ext::cpu {
-
-/// A kernel of an operation that is not in the catalog. Objects with static storage add themselves
-/// before main.
-class own_kernel {
- public:
-  /// The row of an elementwise operation for operands of that dtype.
-  own_kernel(const op_def& op, dtype operand, dtype result, compiled_row row);
-  /// A kernel for several dtypes.
-  own_kernel(const op_def& op, dtype_set types, kernel_factory make);
-  /// One of whole values.
-  own_kernel(const op_def& op, dtype_set types, value_kernel_factory make);
-  own_kernel(const own_kernel&) = delete;
-
-  const op_def& op() const { return op_; }
-  dtype_set types() const { return types_; }
-  /// nullptr for a row, and for a kernel of whole values.
-  kernel_factory make() const { return make_; }
-  /// nullptr for others.
-  value_kernel_factory make_value() const { return make_value_; }
-  dtype result() const { return result_; }
-  const compiled_row& row() const { return row_; }
-  const own_kernel* next() const { return next_; }
-
- private:
-  void add();
-
-  const op_def& op_;
-  dtype_set types_;
-  kernel_factory make_ = nullptr;
-  value_kernel_factory make_value_ = nullptr;
-  dtype result_ = dtype::none;
-  compiled_row row_;
-  const own_kernel* next_ = nullptr;
-};
 
 /// As find_row, of operations that are not in the catalog.
 compiled_row find_own_row(const op_def& op, dtype operand, dtype result);

@@ -4,10 +4,11 @@
 #pragma once
 #include <algorithm>
 #include <deft/kernels/gpu/elements.hpp>
+#include <deft/kernels/gpu/empty_fold.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/reducers.hpp>
 #include <deft/kernels/gpu/registered.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/kernels/spec/region_extents.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
@@ -175,10 +176,7 @@ struct registered_fold {
 };
 template <class X, class How>
 const registered_kernel registered_fold<X, How>::entry{
-    kernels_of::DEFT_GPU_SYSTEM, &deft::detail::program_of<X>, &make,
-    std::is_same_v<How, plus>      ? fold_kind::sum
-    : std::is_same_v<How, largest> ? fold_kind::max
-                                   : fold_kind::min};
+    kernels_of::DEFT_GPU_SYSTEM, &deft::detail::program_of<X>, &make, How::kind};
 
 /// An operation of the program's own on operands of T, alone.
 template <class Op, class T>

@@ -221,9 +221,8 @@ class filter_gradient final : public windows_kernel<T> {
 template <template <class> class Kernel, class Op>
 kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<Op>(n.attributes);
-  if (in[0].type == dtype::float32) return std::make_unique<Kernel<float>>(o);
-  if (in[0].type == dtype::float64) return std::make_unique<Kernel<double>>(o);
-  no_kernel(n, in[0].type);
+  return kernel_for<floating_dtypes>(n, in[0].type,
+                                     [&]<class T>() { return std::make_unique<Kernel<T>>(o); });
 }
 
 }  // namespace

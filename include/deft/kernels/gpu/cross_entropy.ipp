@@ -15,6 +15,7 @@ struct label_classes {
   using state = exponentials<T>;
   struct elements {};
   const void* of;
+  static_assert(index_dtypes == dtype_set{dtype::int32, dtype::int64});
   bool wide;  ///< int64, else int32
   std::int64_t n;
 
@@ -320,15 +321,11 @@ using cross_entropy_with_grad = cross_entropy_kernel<T, Labels, true>;
 /// The kernel of that template for the dtypes of logits and labels.
 template <template <class, class> class Kernel>
 kernel_ptr make_for_labels(const node_def& n, std::span<const tensor_type> in) {
-  auto of = [&]<class T>() -> kernel_ptr {
+  return kernel_for<floating_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
     if (in[1].type == dtype_of<T>) return std::make_unique<Kernel<T, label_probabilities<T>>>();
-    if (in[1].type == dtype::int32 || in[1].type == dtype::int64)
-      return std::make_unique<Kernel<T, label_classes<T>>>();
-    no_kernel(n, in[1].type);
-  };
-  if (in[0].type == dtype::float32) return of.template operator()<float>();
-  if (in[0].type == dtype::float64) return of.template operator()<double>();
-  no_kernel(n, in[0].type);
+    if (!index_dtypes.has(in[1].type)) no_kernel(n, in[1].type);
+    return std::make_unique<Kernel<T, label_classes<T>>>();
+  });
 }
 
 }  // namespace

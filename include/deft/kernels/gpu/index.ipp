@@ -5,9 +5,9 @@
 #include <bit>
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/reducers.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
 #include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>
@@ -86,9 +86,7 @@ class one_hot_kernel final : public queued_kernel {
  public:
   explicit one_hot_kernel(std::int64_t depth) : depth_(depth) {}
   void queue(const kernel_call& c, stream& s) override {
-    using unit =
-        std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+    using unit = integer_of<sizeof(T)>;
     if (out().elements() == 0) return;
     s.launch(out().elements(),
              hot_elements<unit, Index>{s.in<Index>(c.in[0]), s.out<unit>(c.out[0]),
@@ -200,16 +198,15 @@ class place_kernel final : public queued_kernel {
 };
 
 kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
+  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
     return std::make_unique<gather_kernel<Index>>();
   });
 }
+constexpr dtype_set class_dtypes = index_dtypes | dtype_set{dtype::uint8};
 kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
   return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
-    if (in[0].type == dtype::uint8)
-      return std::make_unique<one_hot_kernel<T, std::uint8_t>>(o.depth);
-    return make_by_index(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+    return kernel_for<class_dtypes>(n, in[0].type, [&]<class Index>() -> kernel_ptr {
       return std::make_unique<one_hot_kernel<T, Index>>(o.depth);
     });
   });
@@ -218,14 +215,14 @@ template <class Op, class How>
 kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
   dims axes;
   axes.push_back(decode<Op>(n.attributes).axis);
-  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
     return std::make_unique<place_kernel<T, How>>(Op::name, axes, false);
   });
 }
 template <class Op, class How>
 kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
   const dims axes = decode<Op>(n.attributes).axes;
-  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
     return std::make_unique<place_kernel<T, How>>(Op::name, axes, true);
   });
 }
@@ -235,7 +232,7 @@ kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
 kernel_table index_kernels() {
   static constexpr kernel_entry table[] = {
       {op::gather::name, all_dtypes, &make_gather},
-      {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
+      {op::one_hot::name, class_dtypes, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
       {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
       {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},

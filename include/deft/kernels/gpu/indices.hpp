@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/gpu/indices.hpp: indices into rows, and kernels chosen by their dtype.
+// deft/kernels/gpu/indices.hpp: indices into rows.
 #pragma once
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/stream.hpp>
@@ -23,22 +23,6 @@ struct row_indices {
   /// Where the rows have no elements.
   DEFT_HD void operator()(std::int64_t i) const { check(i); }
 };
-
-template <class F>
-kernel_ptr make_by_index(const node_def& n, dtype t, F&& f) {
-  if (t == dtype::int32) return f.template operator()<std::int32_t>();
-  if (t == dtype::int64) return f.template operator()<std::int64_t>();
-  no_kernel(n, t);
-}
-template <class F>
-kernel_ptr make_by_number(const node_def& n, dtype t, F&& f) {
-  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (std::is_same_v<T, bool>)
-      no_kernel(n, t);
-    else
-      return f.template operator()<T>();
-  });
-}
 
 }  // namespace
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

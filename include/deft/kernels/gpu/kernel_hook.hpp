@@ -2,10 +2,10 @@
 // deft/kernels/gpu/kernel_hook.hpp: the kernel hook of .cu files that include deft/deft.hpp. What
 // such a file uses is compiled for GPUs, and known to the whole process before main.
 #pragma once
-#include <deft/kernels/cpu/instructions.hpp>
-#include <deft/kernels/cpu/lane_row.hpp>
-#include <deft/kernels/cpu/user_op_hook.hpp>
 #include <deft/kernels/gpu/compiled.hpp>
+#include <deft/kernels/lane_row.hpp>
+#include <deft/kernels/user_op_hook.hpp>
+#include <deft/kernels/vector_registers.hpp>
 
 namespace deft::ext {
 namespace gpu::DEFT_GPU_SYSTEM {
@@ -27,7 +27,7 @@ struct used_kernels {
   /// On the processor too, by a kernel that is slower than that of a .cpp file and gives way to it.
   template <class Op, class T>
   static void use_operation() {
-    static_cast<void>(&cpu::lane_row<Op, T>::entry);
+    static_cast<void>(&lane_row<Op, T>::entry);
     static_cast<void>(&registered_operation<Op, T>::entry);
   }
 };
@@ -44,7 +44,7 @@ namespace deft::detail {
 // Nobody calls it, so that one program may have two of it: this, and that of its .cpp files.
 template <class Op, class T>
 void compile_own() {
-  if constexpr (cpu::is_own<Op>) cpu::use_own<gpu::DEFT_GPU_SYSTEM::used_kernels, Op, T>();
+  if constexpr (is_own<Op>) use_own<gpu::DEFT_GPU_SYSTEM::used_kernels, Op, T>();
 }
 
 }  // namespace deft::detail

@@ -16,8 +16,11 @@ class queued_kernel : public typed_kernel {
 };
 
 /// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
-  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on GPUs for ", t);
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
+/// As kernel_on.
+template <dtype_set Types, class F>
+kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
+  return kernel_on<Types>("GPUs", n, t, std::move(make));
 }
 
 /// A kernel by which an instruction of a program is run; its types follow by `prepare`.

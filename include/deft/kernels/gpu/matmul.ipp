@@ -99,15 +99,12 @@ void queue_tiles(stream& s, const matrix_product& p, const void* a, const void* 
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
                    void* c) {
   if (p.m == 0 || p.n == 0 || s.multiply(t, p, a, b, c)) return;
-  if (t == dtype::float32) return product::queue_tiles<float>(s, p, a, b, c);
-  if (t == dtype::float64) return product::queue_tiles<double>(s, p, a, b, c);
-  if (t == dtype::int32) return product::queue_tiles<std::int32_t>(s, p, a, b, c);
-  product::queue_tiles<std::int64_t>(s, p, a, b, c);
+  visit_dtype_in<matmul_dtypes>(t, [&]<class T>() { product::queue_tiles<T>(s, p, a, b, c); });
 }
 
 kernel_table matmul_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::matmul::name, floating_dtypes | index_dtypes, &product::make_matmul},
+      {op::matmul::name, matmul_dtypes, &product::make_matmul},
   };
   return table;
 }

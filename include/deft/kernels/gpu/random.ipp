@@ -61,9 +61,8 @@ class random_kernel final : public queued_kernel {
 template <template <class> class Numbers>
 kernel_ptr make(const node_def& n, std::span<const tensor_type>) {
   const auto o = decode<typename Numbers<float>::op_type>(n.attributes);
-  if (o.type == dtype::float32) return std::make_unique<random_kernel<Numbers<float>>>(o);
-  if (o.type == dtype::float64) return std::make_unique<random_kernel<Numbers<double>>>(o);
-  no_kernel(n, o.type);
+  return kernel_for<floating_dtypes>(
+      n, o.type, [&]<class T>() { return std::make_unique<random_kernel<Numbers<T>>>(o); });
 }
 
 }  // namespace

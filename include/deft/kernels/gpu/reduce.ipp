@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
 #pragma once
+#include <deft/kernels/gpu/empty_fold.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/reducers.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
 #include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/min.hpp>
@@ -99,10 +100,9 @@ class reduce_kernel final : public queued_kernel {
 };
 
 queued_kernel_ptr make_reduce(const op_def& op, const dims* axes, dtype t) {
-  return visit_dtype(t, [&]<class T>() -> queued_kernel_ptr {
-    if constexpr (std::is_same_v<T, bool>)
-      return nullptr;
-    else if (op.folds == fold_kind::max)
+  if (!numeric_dtypes.has(t)) return nullptr;
+  return visit_dtype_in<numeric_dtypes>(t, [&]<class T>() -> queued_kernel_ptr {
+    if (op.folds == fold_kind::max)
       return std::make_unique<reduce_kernel<T, largest>>(op.name, axes, false);
     else if (op.folds == fold_kind::min)
       return std::make_unique<reduce_kernel<T, smallest>>(op.name, axes, false);

@@ -2,6 +2,7 @@
 // deft/kernels/gpu/registered.hpp: kernels of GPUs that were compiled for one expression, and how a
 // fused node finds them.
 #pragma once
+#include <deft/core/registry.hpp>
 #include <deft/kernels/kernel.hpp>
 #include <utility>
 
@@ -19,24 +20,23 @@ struct registered_request {
   std::span<const std::int64_t> literals;
 };
 
-/// Makes a kernel known under the program of an expression, or of its fold. Objects with static
-/// storage register themselves before main; they live as long as the process.
-class registered_kernel {
+/// Makes a kernel known under the program of an expression, or of its fold. See registry.
+class registered_kernel : public registry<registered_kernel>::link {
  public:
+  static registry<registered_kernel> all;
+
   /// Of the system's queued_kernels.
   using maker = kernel_ptr (*)(const registered_request&);
 
   /// `alone`: the expression is this elementwise operation, which is not in the catalog.
   registered_kernel(kernels_of system, const program_ref& (*program)(), maker make,
                     fold_kind fold = fold_kind::none, const op_def* alone = nullptr);
-  registered_kernel(const registered_kernel&) = delete;
 
   kernels_of system() const { return system_; }
   const program& signature() const { return *program_(); }
   maker make() const { return make_; }
   fold_kind fold() const { return fold_; }
   const op_def* alone() const { return alone_; }
-  const registered_kernel* next() const { return next_; }
 
  private:
   kernels_of system_;
@@ -44,7 +44,6 @@ class registered_kernel {
   maker make_;
   fold_kind fold_;
   const op_def* alone_;
-  const registered_kernel* next_ = nullptr;
 };
 
 /// The kernel that this process was compiled with for `p`, an expression or a region that is one's

@@ -45,10 +45,12 @@ kernel_ptr make_fold(kernels_of system, const program& p, std::span<const std::i
 
 }  // namespace
 
+constinit registry<registered_kernel> registered_kernel::all;
+
 registered_kernel::registered_kernel(kernels_of system, const program_ref& (*program)(), maker m,
                                      fold_kind fold, const op_def* alone)
     : system_(system), program_(program), make_(m), fold_(fold), alone_(alone) {
-  registered_kernels().add(*this, next_);
+  all.add(*this);
 }
 
 kernel_ptr make_registered(kernels_of system, const program& p,
@@ -57,9 +59,9 @@ kernel_ptr make_registered(kernels_of system, const program& p,
 }
 
 kernel_ptr make_registered(kernels_of system, const op_def& op, dtype operand, dtype result) {
-  for (auto* k = registered_kernels().newest(); k; k = k->next()) {
-    if (k->system() != system || k->alone() != &op) continue;
-    const program& p = k->signature();
+  for (const auto& k : registered_kernel::all) {
+    if (k.system() != system || k.alone() != &op) continue;
+    const program& p = k.signature();
     if (p.inputs.back() == operand && p.result() == result) return make_expression(system, p, {});
   }
   return nullptr;
@@ -67,11 +69,11 @@ kernel_ptr make_registered(kernels_of system, const op_def& op, dtype operand, d
 
 std::vector<std::pair<const op_def*, dtype_set>> registered_operations(kernels_of system) {
   std::vector<std::pair<const op_def*, dtype_set>> all;
-  for (auto* k = registered_kernels().newest(); k; k = k->next()) {
-    if (k->system() != system || !k->alone()) continue;
-    auto at = std::ranges::find(all, k->alone(), [](const auto& e) { return e.first; });
-    if (at == all.end()) at = all.insert(at, {k->alone(), dtype_set()});
-    at->second = at->second | dtype_set{k->signature().inputs.back()};
+  for (const auto& k : registered_kernel::all) {
+    if (k.system() != system || !k.alone()) continue;
+    auto at = std::ranges::find(all, k.alone(), [](const auto& e) { return e.first; });
+    if (at == all.end()) at = all.insert(at, {k.alone(), dtype_set()});
+    at->second = at->second | dtype_set{k.signature().inputs.back()};
   }
   return all;
 }

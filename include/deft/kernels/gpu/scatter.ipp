@@ -234,23 +234,23 @@ class row_update_kernel final : public sorting_kernel<T, Index> {
 };
 
 kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
+    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
       return std::make_unique<scatter_add_kernel<T, Index>>();
     });
   });
 }
 kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
+    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
       return std::make_unique<sum_rows_kernel<T, Index>>(decode<op::sum_rows>(n.attributes).repeat);
     });
   });
 }
 template <class Op>
 kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in.back().type, [&]<class Index>() -> kernel_ptr {
-    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+  return kernel_for<index_dtypes>(n, in.back().type, [&]<class Index>() -> kernel_ptr {
+    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
       return std::make_unique<row_update_kernel<T, Index, Op>>();
     });
   });

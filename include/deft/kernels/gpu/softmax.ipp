@@ -74,9 +74,8 @@ class softmax_kernel final : public softmax_kernel_base {
 };
 
 kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
-  if (in[0].type == dtype::float32) return std::make_unique<softmax_kernel<float>>();
-  if (in[0].type == dtype::float64) return std::make_unique<softmax_kernel<double>>();
-  no_kernel(n, in[0].type);
+  return kernel_for<floating_dtypes>(
+      n, in[0].type, [&]<class T>() { return std::make_unique<softmax_kernel<T>>(); });
 }
 }  // namespace
 

@@ -5,6 +5,8 @@
 
 namespace deft::ext {
 
+inline constexpr dtype_set matmul_dtypes = floating_dtypes | index_dtypes;
+
 /// c = op(a) op(b), (m,k) x (k,n), all row-major and dense.
 struct matrix_product {
   std::int64_t m = 0, n = 0, k = 0;

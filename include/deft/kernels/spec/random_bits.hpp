@@ -17,7 +17,7 @@ inline constexpr int group_words = 4 * group_blocks;
 
 /// A float takes a word; a double two, the second 32 words on.
 template <class T>
-inline constexpr int words_each = sizeof(T) / 4;
+requires(sizeof(T) == 4 || sizeof(T) == 8) inline constexpr int words_each = sizeof(T) / 4;
 template <class T>
 inline constexpr int group_elements = group_words / words_each<T>;
 /// Elements that a block has all words of.

@@ -19,6 +19,7 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
 
   bool convolve(cudaStream_t on, dtype type, const image_convolution& c, const void* a,
                 const void* b, void* to) override {
+    if (type != dtype::float32 && type != dtype::float64) return false;
     for (const void* p : {a, b, static_cast<const void*>(to)})
       if (reinterpret_cast<std::uintptr_t>(p) % 16) return false;
     if (!is_known(c.height) || !is_known(c.width) || !is_short(c)) return false;

@@ -2,7 +2,6 @@
 // deft/kernels/gpu/cuda/programs.ipp: programs that NVRTC has compiled, loaded and launched.
 #pragma once
 #include <deft/core/log.hpp>
-#include <deft/kernels/cpu/user_op.hpp>
 #include <deft/kernels/gpu/compilations.hpp>
 #include <deft/kernels/gpu/compiled_program.hpp>
 #include <deft/kernels/gpu/cuda/queues.ipp>
@@ -11,6 +10,7 @@
 #include <deft/kernels/gpu/node_program.hpp>
 #include <deft/kernels/gpu/nvrtc.hpp>
 #include <deft/kernels/gpu/registered.hpp>
+#include <deft/kernels/user_op.hpp>
 
 namespace deft::ext::gpu::cuda {
 namespace {
@@ -270,7 +270,7 @@ kernel_table source_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     const auto compiled = registered_operations(kernels_of::cuda);
     std::vector<kernel_entry> made;
-    for (const auto& e : cpu::own_kernels()) {
+    for (const auto& e : own_kernel_lines()) {
       const op_def* op = find_op(e.op);
       if (op && has_source(*op) &&
           std::ranges::none_of(compiled, [&](const auto& c) { return c.first == op; }))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/lane_row.hpp: the row of an expression type, an element at a time: for compilers
+// deft/kernels/lane_row.hpp: the row of an expression type, an element at a time: for compilers
 // that take no packs.
 #pragma once
 #include <deft/core/num_lane.hpp>
-#include <deft/kernels/cpu/user_op.hpp>
 #include <deft/kernels/spec/expression_eval.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
+#include <deft/kernels/user_op.hpp>
 
-namespace deft::ext::cpu {
+namespace deft::ext {
 
 /// Element `element` of a row's operands.
 struct lane_values {
@@ -41,4 +41,4 @@ struct lane_row {
 template <class Op, class T>
 const own_kernel lane_row<Op, T>::entry{record_of<Op>, dtype_of<T>, dtype_of<R>, {&run, 1}};
 
-}  // namespace deft::ext::cpu
+}  // namespace deft::ext

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/instructions.hpp: the vector instructions that a file is compiled for, which all
+// deft/kernels/vector_registers.hpp: the vector instructions that a file is compiled for, which all
 // files of a program have in common.
 #pragma once
 #include <deft/core/config.hpp>

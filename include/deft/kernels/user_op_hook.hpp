@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/user_op_hook.hpp: what files that include deft/deft.hpp compile of operations of
+// deft/kernels/user_op_hook.hpp: what files that include deft/deft.hpp compile of operations of
 // the program's own, whatever the compiler.
 #pragma once
 #include <deft/core/num_text.hpp>
 #include <deft/expr/gradient.hpp>
 #include <deft/expr/kernel_arguments.hpp>
-#include <deft/kernels/cpu/kernel_base.hpp>
-#include <deft/kernels/cpu/user_op.hpp>
+#include <deft/expr/op_record.hpp>
+#include <deft/kernels/typed_kernel.hpp>
+#include <deft/kernels/user_op.hpp>
 #include <deft/op/catalog.hpp>
 
-namespace deft::ext::cpu {
+namespace deft::ext {
 
 // Kernels of such operations, unlike the catalog's, are compiled where they are used.
 
@@ -25,12 +26,6 @@ const op_registration own_operation<Op>::entry{
     record_of<Op>, functions_of<Op>, {.gradient = deft::detail::gradient_of<Op>()}};
 
 #ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
-/// Sets op_functions::source before main.
-struct source_registration {
-  source_registration(op_functions& functions, std::string (*source)()) {
-    functions.source = source;
-  }
-};
 template <class Op>
 struct own_source {
   static std::string written() {
@@ -42,10 +37,10 @@ struct own_source {
     else
       return Op()(x, y, z).s;
   }
-  static const source_registration entry;
+  static const op_registration entry;
 };
 template <class Op>
-const source_registration own_source<Op>::entry{functions_of<Op>, &written};
+const op_registration own_source<Op>::entry{record_of<Op>, functions_of<Op>, {.source = &written}};
 #endif
 
 /// Runs `compute<T>` of an operation.
@@ -69,11 +64,8 @@ class computing_kernel final : public typed_kernel {
 template <class Op>
 kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
   const dtype t = dispatch_type(*n.op, in, n.outputs);
-  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (Op::kernel_types.has(dtype_of<T>))
-      return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
-    else
-      no_kernel(n, t);
+  return kernel_on<Op::kernel_types>("the CPU", n, t, [&]<class T>() {
+    return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
   });
 }
 
@@ -118,17 +110,11 @@ void use_own() {
 #endif
     if constexpr (!std::is_void_v<T>)
       use_row<Kernels, Op, T>();
-    else {
-      use_row<Kernels, Op, float>();
-      use_row<Kernels, Op, double>();
-      use_row<Kernels, Op, std::int32_t>();
-      use_row<Kernels, Op, std::int64_t>();
-      use_row<Kernels, Op, std::uint8_t>();
-      use_row<Kernels, Op, bool>();
-    }
+    else
+      [&]<class... E>(type_sequence<E...>) { (use_row<Kernels, Op, E>(), ...); }(element_types());
   } else if constexpr (
       requires { Op::kernel_types; } || requires { Op::make_value; })
     static_cast<void>(&own_algorithm<Op>::entry);
 }
 
-}  // namespace deft::ext::cpu
+}  // namespace deft::ext
