@@ -167,8 +167,9 @@ void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k,
   std::int64_t j = columns_of_row<4 * L>(a, step, b, k, n, 0, c);
   j = columns_of_row<2 * L>(a, step, b, k, n, j, c);
   j = columns_of_row<L>(a, step, b, k, n, j, c);
-  if constexpr (L >= 4) j = columns_of_row<L / 2>(a, step, b, k, n, j, c);
-  if constexpr (L >= 8) j = columns_of_row<L / 4>(a, step, b, k, n, j, c);
+  constexpr int least = 16 / sizeof(T);  // no register is narrower
+  if constexpr (L / 2 >= least) j = columns_of_row<L / 2>(a, step, b, k, n, j, c);
+  if constexpr (L / 4 >= least) j = columns_of_row<L / 4>(a, step, b, k, n, j, c);
   for (; j < n; ++j)
     c[j] = sum_in_leaves(k, together, num::lane<T>(T(0)),
                          [&](num::lane<T>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
