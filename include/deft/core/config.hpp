@@ -70,16 +70,18 @@ namespace detail {
 using namespace ext;
 }
 
-/// Defined by the implementation. A linker that does not find it prints its name, which says what
-/// to do.
-bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION();
+/// Defined by the implementation, for its version. A linker that does not find it prints its name,
+/// which says what to do.
+template <int Major, int Minor, int Patch>
+bool link_deft_compiled_of_this_version_or_define_DEFT_IMPLEMENTATION();
 
 #ifndef __CUDACC__
 namespace detail {
 // At the head of each file's code, so that linkers name it before all else that is missing. No tail
 // call: its relocation would follow those of the section's other functions.
 [[maybe_unused, gnu::used]] static bool needs_the_implementation() {
-  return !link_deft_compiled_or_define_DEFT_IMPLEMENTATION();
+  return !link_deft_compiled_of_this_version_or_define_DEFT_IMPLEMENTATION<
+      DEFT_VERSION_MAJOR, DEFT_VERSION_MINOR, DEFT_VERSION_PATCH>();
 }
 }  // namespace detail
 #endif

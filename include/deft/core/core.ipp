@@ -14,5 +14,10 @@
 #include <deft/core/thread.ipp>
 
 namespace deft {
-bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION() { return true; }
+template <int Major, int Minor, int Patch>
+bool link_deft_compiled_of_this_version_or_define_DEFT_IMPLEMENTATION() {
+  return true;
+}
+template bool link_deft_compiled_of_this_version_or_define_DEFT_IMPLEMENTATION<
+    DEFT_VERSION_MAJOR, DEFT_VERSION_MINOR, DEFT_VERSION_PATCH>();
 }  // namespace deft
