@@ -204,12 +204,18 @@ inline deft::any_array array_from(const written_array& w, deft::dtype t) {
     const auto written = continued ? 2 : static_cast<std::int64_t>(w.values.size());
     for (std::int64_t i = 0; i < written; ++i)
       to[i] = element_from<T>(w.values[static_cast<std::size_t>(i)], w.at);
-    for (std::int64_t i = 2; continued && i < a.elements(); ++i) {
-      const double next =
-          static_cast<double>(to[0]) +
-          static_cast<double>(i) * (static_cast<double>(to[1]) - static_cast<double>(to[0]));
-      to[i] = static_cast<T>(next);
-      if (static_cast<double>(to[i]) != next) refuse_case(w.at, next, " is not a ", a.type());
+    if (!continued) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      refuse_case(w.at, "dots between numbers only");
+    } else {
+      using wide = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+      const wide first = to[0], step = static_cast<wide>(to[1]) - first;
+      for (std::int64_t i = 2; i < a.elements(); ++i) {
+        const wide next = first + static_cast<wide>(i) * step;
+        if constexpr (std::is_integral_v<T>)
+          if (!std::in_range<T>(next)) refuse_case(w.at, next, " is not a ", a.type());
+        to[i] = static_cast<T>(next);
+      }
     }
   });
   return a;
