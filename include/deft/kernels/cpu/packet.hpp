@@ -144,7 +144,8 @@ struct packet {
       const vec xx = x * x, a = x < 0 ? -x : x;
       const vec inner = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
       const vec outer = 1 - 2 / (exp(a + a) + 1);
-      return a < 0.625 ? inner : x < 0 ? -outer : outer;
+      // Of -0, the sum in `inner` would be 0.
+      return x == 0 ? x : a < 0.625 ? inner : x < 0 ? -outer : outer;
     }
   }
 
