@@ -14,7 +14,7 @@ template <class T>
 constexpr T low = std::numeric_limits<T>::lowest();
 template <class T>
 constexpr T high = std::numeric_limits<T>::max();
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float inf = std::numeric_limits<float>::infinity();
 }  // namespace
 
@@ -62,10 +62,10 @@ TEST_CASE("floats divide by zero as IEEE says") {
 TEST_CASE("maximum and minimum propagate NaN from either side") {
   using V = lane<float>;
   for (float v : {1.f, -inf, inf}) {
-    CHECK(std::isnan(num::maximum(V(v), not_a_number).v));
-    CHECK(std::isnan(num::maximum(V(not_a_number), v).v));
-    CHECK(std::isnan(num::minimum(V(v), not_a_number).v));
-    CHECK(std::isnan(num::minimum(V(not_a_number), v).v));
+    CHECK(std::isnan(num::maximum(V(v), quiet_nan).v));
+    CHECK(std::isnan(num::maximum(V(quiet_nan), v).v));
+    CHECK(std::isnan(num::minimum(V(v), quiet_nan).v));
+    CHECK(std::isnan(num::minimum(V(quiet_nan), v).v));
   }
   static_assert(num::maximum(lane<int>(2), 3).v == 3 && num::minimum(lane<int>(2), 3).v == 2);
   static_assert(num::maximum(lane<double>(-2.5), -3.0).v == -2.5);
@@ -77,7 +77,7 @@ TEST_CASE("comparisons give a mask, which selects") {
   static_assert((V(1) < 2).v && (V(2) > 1).v && (V(2) <= 2).v && (V(2) >= 2).v);
   static_assert((V(2) == 2).v && (V(1) != 2).v && !(V(0) == 0 && !(V(1) < 2 || V(3) < 2)).v);
   static_assert(num::select(V(1) < 2, V(3), 4).v == 3 && num::select(V(1) > 2, V(3), 4).v == 4);
-  const V nan = not_a_number;
+  const V nan = quiet_nan;
   CHECK_FALSE((nan == nan).v);
   CHECK((nan != nan).v);
   CHECK_FALSE((nan < 1 || nan >= 1).v);
@@ -135,5 +135,5 @@ TEST_CASE("other casts wrap, and a cast to bool tests for zero") {
   static_assert(num::cast_scalar<std::int32_t>(std::int64_t{1} << 32) == 0);
   static_assert(num::cast_scalar<bool>(0.5f) && !num::cast_scalar<bool>(-0.f));
   static_assert(num::cast_scalar<float>(true) == 1.f);
-  CHECK(num::cast_scalar<bool>(not_a_number));
+  CHECK(num::cast_scalar<bool>(quiet_nan));
 }

@@ -5,7 +5,7 @@
 #include <deft/session/session.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 
-#include "null_device.hpp"
+#include "execute/null_device.hpp"
 #include "op/modeling.hpp"
 
 using namespace deft;

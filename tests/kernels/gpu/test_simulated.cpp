@@ -14,9 +14,9 @@
 #include <set>
 #include <thread>
 
-#include "../classifier.hpp"
-#include "../training_step.hpp"
 #include "environment.hpp"
+#include "execute/classifier.hpp"
+#include "execute/training_step.hpp"
 #include "on_gpu.hpp"
 #include "own_operations.hpp"
 #include "session/sessions.hpp"
