@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/dtype.hpp: element types.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -45,15 +46,15 @@ namespace ext {
 struct dtype_traits {
   element_kind kind = element_kind::none;
   std::uint8_t size = 0;  ///< of an element, in bytes
-  element_names names{"none", {}, {}};
+  element_names names{"none", {}, {}, {}};
 };
 
 }  // namespace ext
 
 namespace detail {
-/// By the number of the dtype.
+/// By the number of the dtype. Numbers may be missing.
 inline constexpr auto traits_of_dtypes = []<class... T>(type_sequence<T...>) {
-  std::array<dtype_traits, sizeof...(T) + 1> all{};
+  std::array<dtype_traits, std::max({static_cast<std::size_t>(element_type<T>::tag)...}) + 1> all{};
   ((all[static_cast<std::size_t>(element_type<T>::tag)] = {element_type<T>::kind, sizeof(T),
                                                            element_type<T>::names}),
    ...);
@@ -63,13 +64,19 @@ inline constexpr auto traits_of_dtypes = []<class... T>(type_sequence<T...>) {
 
 namespace ext {
 
-/// The number of dtypes, with none.
+/// Numbers of dtypes are below it.
 inline constexpr int dtype_count = static_cast<int>(detail::traits_of_dtypes.size());
 
-constexpr bool is_valid(dtype t) { return t > dtype::none && static_cast<int>(t) < dtype_count; }
 /// Those of none for what is not valid.
 constexpr const dtype_traits& traits_of(dtype t) {
-  return detail::traits_of_dtypes[is_valid(t) ? static_cast<std::size_t>(t) : 0];
+  return detail::traits_of_dtypes[static_cast<int>(t) < dtype_count ? static_cast<std::size_t>(t)
+                                                                    : 0];
+}
+constexpr bool is_valid(dtype t) { return traits_of(t).kind != element_kind::none; }
+/// The dtype of a number that was read; none if there is none.
+constexpr dtype dtype_of_number(std::int64_t n) {
+  const auto t = n > 0 && n < dtype_count ? static_cast<dtype>(n) : dtype::none;
+  return is_valid(t) ? t : dtype::none;
 }
 /// The dtype of that name, as in `dtype_named(&element_names::numpy, "f4")`; none if there is none.
 constexpr dtype dtype_named(std::string_view element_names::*format, std::string_view name) {
@@ -100,11 +107,12 @@ struct dtype_set {
 }  // namespace ext
 
 namespace detail {
+/// Those for which `has` is true.
 template <class Has>
 constexpr dtype_set dtypes_that(Has has) {
   dtype_set all;
   for (int i = 1; i < dtype_count; ++i)
-    if (const auto t = static_cast<dtype>(i); has(t)) all = all | dtype_set{t};
+    if (const auto t = static_cast<dtype>(i); is_valid(t) && has(t)) all = all | dtype_set{t};
   return all;
 }
 }  // namespace detail
@@ -170,6 +178,12 @@ template <dtype_set Types, class F>
 constexpr decltype(auto) visit_dtype_in(dtype t, F&& f) {
   return detail::visit_among<F>(detail::chosen_types<Types>(type_sequence<>(), element_types()), t,
                                 f);
+}
+
+/// Calls `f.template operator()<T>()` with the C++ type of every dtype.
+template <class F>
+constexpr void each_dtype(F&& f) {
+  [&]<class... T>(type_sequence<T...>) { (f.template operator()<T>(), ...); }(element_types());
 }
 
 /// The integer of so many bytes: elements of one size are moved alike, whatever they mean.

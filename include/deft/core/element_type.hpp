@@ -3,11 +3,9 @@
 // number in dtype, a specialization here, and an entry of element_types; names, sizes, sets and
 // tables follow from these.
 #pragma once
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
-#include <iosfwd>
 #include <limits>
 #include <string_view>
 
@@ -33,6 +31,7 @@ enum class element_kind : std::uint8_t { none, boolean, integer, floating };
 struct element_names {
   std::string_view tensorflow;  ///< and in messages
   std::string_view safetensors, numpy;
+  std::string_view cuda;  ///< in CUDA C++, without headers
 };
 
 /// Of a C++ type. The general one: no tensor holds it.
@@ -49,8 +48,6 @@ namespace detail {
 /// What arithmetic types have in common.
 template <class T, dtype Tag, element_kind Kind>
 struct arithmetic_element {
-  using type = T;
-  using computing = T;  ///< what kernels compute with, between a load and a store
   static constexpr dtype tag = Tag;
   static constexpr element_kind kind = Kind;
   static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
@@ -71,28 +68,28 @@ namespace ext {
 
 template <>
 struct element_type<float> : detail::floating_element<float, dtype::float32> {
-  static constexpr element_names names{"float", "F32", "f4"};
+  static constexpr element_names names{"float", "F32", "f4", "float"};
 };
 template <>
 struct element_type<double> : detail::floating_element<double, dtype::float64> {
-  static constexpr element_names names{"double", "F64", "f8"};
+  static constexpr element_names names{"double", "F64", "f8", "double"};
 };
 template <>
 struct element_type<std::int32_t> : detail::integer_element<std::int32_t, dtype::int32> {
-  static constexpr element_names names{"int32", "I32", "i4"};
+  static constexpr element_names names{"int32", "I32", "i4", "int"};
 };
 template <>
 struct element_type<std::int64_t> : detail::integer_element<std::int64_t, dtype::int64> {
-  static constexpr element_names names{"int64", "I64", "i8"};
+  static constexpr element_names names{"int64", "I64", "i8", "long long"};
 };
 template <>
 struct element_type<std::uint8_t> : detail::integer_element<std::uint8_t, dtype::uint8> {
-  static constexpr element_names names{"uint8", "U8", "u1"};
+  static constexpr element_names names{"uint8", "U8", "u1", "unsigned char"};
 };
 template <>
 struct element_type<bool>
     : detail::arithmetic_element<bool, dtype::boolean, element_kind::boolean> {
-  static constexpr element_names names{"bool", "BOOL", "b1"};
+  static constexpr element_names names{"bool", "BOOL", "b1", "bool"};
 };
 
 template <class... T>

@@ -76,14 +76,7 @@ struct math<text> {
   /// As CUDA C++ spells it, without headers.
   template <element T>
   static constexpr std::string_view type_name() {
-    if constexpr (std::is_same_v<T, std::int32_t>)
-      return "int";
-    else if constexpr (std::is_same_v<T, std::int64_t>)
-      return "long long";
-    else if constexpr (std::is_same_v<T, std::uint8_t>)
-      return "unsigned char";
-    else
-      return to_string(dtype_of<T>);  // float, double and bool
+    return element_type<T>::names.cuda;
   }
 
  private:

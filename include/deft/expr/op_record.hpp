@@ -104,8 +104,9 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
     if (s->size() > max_rank) bad_attribute(op, name);
     return dims(std::span<const std::int64_t>(*s));
   } else if constexpr (std::is_same_v<T, dtype>) {
-    if (*s <= 0 || *s >= dtype_count) bad_attribute(op, name);
-    return static_cast<dtype>(*s);
+    const dtype t = dtype_of_number(*s);
+    if (t == dtype::none) bad_attribute(op, name);
+    return t;
   } else if constexpr (std::is_same_v<T, bool>) {
     if (*s != 0 && *s != 1) bad_attribute(op, name);
     return *s == 1;

@@ -139,8 +139,8 @@ requires detail::is_compact<Archive>
 void serialize(Archive& ar, dtype& t, unsigned) {
   auto code = static_cast<std::uint8_t>(t);
   ar& code;
-  if (code >= ext::dtype_count) ext::fail(errc::invalid_argument, "unknown dtype ", code);
-  t = static_cast<dtype>(code);
+  t = ext::dtype_of_number(code);
+  if (t == dtype::none && code != 0) ext::fail(errc::invalid_argument, "unknown dtype ", code);
 }
 
 template <class Archive>

@@ -111,7 +111,7 @@ void use_own() {
     if constexpr (!std::is_void_v<T>)
       use_row<Kernels, Op, T>();
     else
-      [&]<class... E>(type_sequence<E...>) { (use_row<Kernels, Op, E>(), ...); }(element_types());
+      each_dtype([]<class E>() { use_row<Kernels, Op, E>(); });
   } else if constexpr (
       requires { Op::kernel_types; } || requires { Op::make_value; })
     static_cast<void>(&own_algorithm<Op>::entry);

@@ -19,13 +19,13 @@ std::vector<tensor_type> types_of(std::string_view op, const integers& types, st
       fail(errc::invalid_argument, "[", op, "] attribute \"types\" is not sound");
     };
     if (types.size() - at < 2) bad();
-    const std::int64_t type = types[at], rank = types[at + 1];
+    const dtype type = dtype_of_number(types[at]);
+    const std::int64_t rank = types[at + 1];
     at += 2;
-    if (type <= 0 || type >= dtype_count || rank < 0 || rank > max_rank ||
+    if (type == dtype::none || rank < 0 || rank > max_rank ||
         types.size() - at < static_cast<std::size_t>(rank))
       bad();
-    tensor_type t{dims(std::span(types).subspan(at, static_cast<std::size_t>(rank))),
-                  static_cast<dtype>(type)};
+    tensor_type t{dims(std::span(types).subspan(at, static_cast<std::size_t>(rank))), type};
     at += static_cast<std::size_t>(rank);
     expect_extents(op, t.shape, true);
     all.push_back(std::move(t));

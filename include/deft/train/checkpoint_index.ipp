@@ -100,9 +100,8 @@ saved_tensor entry_of(std::string_view name, const json::value& v) {
   saved_tensor t;
   t.file = text_in(v.at("file"));
   t.name = name;
-  const auto type = v.at("dtype").as_int64();
-  if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
-  t.holds.type = static_cast<dtype>(type);
+  t.holds.type = dtype_of_number(v.at("dtype").as_int64());
+  if (t.holds.type == dtype::none) fail(errc::data_loss, "a dtype is not known");
   const json::array& shape = v.at("shape").as_array();
   if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
   for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());

@@ -30,10 +30,6 @@ class catalog_calls {
   }
 
  private:
-  template <class F>
-  static void each_dtype(F&& f) {
-    for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
-  }
   template <class X, class Make>
   void add_call(std::string_view op, dtype operand, Make& make) {
     all_.emplace(call_key(op, operand, dtype_of<typename X::value_type>),

@@ -24,10 +24,7 @@ using single_call = typename decltype(call_alone<Op, T>())::type;
 
 /// The dtypes of operands that a typing rule takes, and those that an operation takes.
 constexpr dtype_set types_of(typing rule) {
-  dtype_set set;
-  for (int t = 1; t < dtype_count; ++t)
-    if (accepts(rule, static_cast<dtype>(t))) set = set | dtype_set{static_cast<dtype>(t)};
-  return set;
+  return dtypes_that([rule](dtype t) { return accepts(rule, t); });
 }
 template <class Op>
 constexpr dtype_set operand_types() {
