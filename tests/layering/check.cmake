@@ -131,6 +131,20 @@ foreach(file IN LISTS files)
   endif()
 endforeach()
 
+# The same folders are those of the library's own files, to which operators attribute no line.
+if(EXISTS ${ROOT}/expr/call.hpp)
+  set(file expr/call.hpp)
+  file(READ ${ROOT}/${file} text)
+  get_cmake_property(names VARIABLES)
+  list(FILTER names INCLUDE REGEX "^layer_")
+  foreach(name IN LISTS names)
+    string(REPLACE "layer_" "" name ${name})
+    if(NOT text MATCHES "\"${name}\"")
+      fault("is_own_file does not know the folder ${name}/")
+    endif()
+  endforeach()
+endif()
+
 # DEFT_IMPLEMENTATION compiles what deft::compiled does: every <folder>/<folder>.ipp.
 if(EXISTS ${ROOT}/deft.hpp)
   file(GLOB umbrellas RELATIVE ${ROOT} ${ROOT}/*.hpp ${ROOT}/*.ipp)

@@ -236,8 +236,9 @@ constexpr bool is_own_file(std::string_view file) {
   if (at == file.npos || (at > 0 && file[at - 1] != '/')) return false;
   file.remove_prefix(at + root.size());
   const std::string_view folder = file.substr(0, file.find('/'));
-  for (const std::string_view own : {"core", "data", "device", "execute", "expr", "graph",
-                                     "observe", "op", "plan", "session", "train", "transport"})
+  for (const std::string_view own :
+       {"core", "data", "device", "execute", "expr", "graph", "kernels", "observe", "op", "plan",
+        "session", "train", "transport"})
     if (folder == own) return true;
   return false;
 }
