@@ -54,13 +54,8 @@ class stop_at_step_hook final : public hook {
 class stop_on_nan_hook final : public hook {
  public:
   stop_on_nan_hook(any_tensor loss, bool fails) : loss_(std::move(loss)), fails_(fails) {}
-  void begin() override {
-    const ext::node_ref step = graph_of(loss_).find_variable("global_step");
-    counts_ = step && any_variable(step).handle().type() == ext::tensor_type{{}, dtype::int64};
-  }
-  run_arguments before_run(run_context&) override {
-    return {.fetches = {loss_}, .global_step = counts_};
-  }
+  void begin() override { step_ = graph_of(loss_).find_variable("global_step"); }
+  run_arguments before_run(run_context&) override { return {.fetches = {loss_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     bool nan = ext::visit_dtype(values[0].type(), [&]<class T>() {
       for (T v : values[0].span<T>())
@@ -68,8 +63,11 @@ class stop_on_nan_hook final : public hook {
       return false;
     });
     if (!nan) return;
+    // Read now, not in every run.
     const std::string at =
-        counts_ ? ext::str(" at global step ", context.global_step()) : std::string();
+        step_
+            ? ext::str(" at global step ", context.session().run(any_tensor(ext::output{step_, 0})))
+            : std::string();
     if (fails_)
       throw error(errc::invalid_argument, "the loss is not a number" + at, name_of(loss_),
                   loss_.handle().node->place());
@@ -80,7 +78,8 @@ class stop_on_nan_hook final : public hook {
 
  private:
   any_tensor loss_;
-  bool fails_, counts_ = false;  ///< counts_: the graph counts steps
+  bool fails_;
+  ext::node_ref step_;  ///< null if the graph counts none
 };
 
 }  // namespace
