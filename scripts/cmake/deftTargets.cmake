@@ -72,8 +72,11 @@ if(DEFT_HAS_MARCH_NATIVE)
 endif()
 
 # The implementation: one source for each <folder>/<folder>.ipp, so that cores compile in parallel.
-file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
-     ${DEFT_INCLUDE_DIR}/deft/*.ipp)
+include(${CMAKE_CURRENT_LIST_DIR}/deftFiles.cmake OPTIONAL RESULT_VARIABLE deft_installed)
+if(NOT deft_installed)
+  file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
+       ${DEFT_INCLUDE_DIR}/deft/*.ipp)
+endif()
 # Every program links an object with a section that names the file of deft's pretty-printers to gdb,
 # in the form of gdb's manual ("The .debug_gdb_scripts section").
 option(DEFT_GDB "Name deft's pretty-printers to gdb in programs that link deft::compiled" ON)
@@ -280,6 +283,6 @@ endif()
 if(DEFT_CUDA STREQUAL "AUTO" AND NOT deft_cuda AND CUDAToolkit_NVCC_EXECUTABLE)
   list(APPEND deft_gpus "no kernels of CUDA, as there is no driver (-D DEFT_CUDA=ON compiles them)")
 endif()
-include(${CMAKE_CURRENT_LIST_DIR}/deftPrebuilt.cmake OPTIONAL)  # of an installed deft
+include(${CMAKE_CURRENT_LIST_DIR}/deftPrebuilt.cmake OPTIONAL)  # where it was built before
 string(REPLACE ";" ", " deft_gpus "${deft_gpus}")
 message(STATUS "deft: GPUs: ${deft_gpus}")
