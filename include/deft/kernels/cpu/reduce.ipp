@@ -244,11 +244,9 @@ class reduce_kernel final : public typed_kernel {
 
 template <fold_kind Kind>
 kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
-  return kernel_for < Kind == fold_kind::mean
-             ? floating_dtypes
-             : numeric_dtypes > (n, t, [&]<class T>() {
-                 return std::make_unique<reduce_kernel<T, Kind>>(axes);
-               });
+  constexpr dtype_set types = Kind == fold_kind::mean ? floating_dtypes : numeric_dtypes;
+  return kernel_for<types>(
+      n, t, [&]<class T>() { return std::make_unique<reduce_kernel<T, Kind>>(axes); });
 }
 
 }  // namespace

@@ -35,10 +35,9 @@ std::vector<std::unique_ptr<device_runtime>> make_simulated(const device_name& t
     return make(task, count, memory_limit);
   fail(errc::unimplemented, count,
        " simulated GPUs are asked for, and this program does not link them: in CMake, link "
-       "deft::simulated_gpus, which there is where Thrust is found, as the CUDA Toolkit and "
-       "libthrust-dev have it; a file that defines DEFT_IMPLEMENTATION needs Thrust's headers in "
-       "its "
-       "include path, those of the toolkit from its folder include/cccl");
+       "deft::simulated_gpus, which needs Thrust, from the CUDA Toolkit or libthrust-dev; with "
+       "DEFT_IMPLEMENTATION, have Thrust's headers in the include path (the toolkit's are in its "
+       "folder include/cccl)");
 }
 
 /// What a variable of the environment says, if it is set: a number that is `valid`.
