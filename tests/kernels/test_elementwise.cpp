@@ -114,11 +114,6 @@ void check_with() {
     check_operation<Op, R, T, T, T>(record_of<Op>);
 }
 
-template <class F>
-void each_dtype(F f) {
-  for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
-}
-
 }  // namespace
 
 TEST_CASE("every elementwise operation gives the same by kernel, program and scalar body") {
