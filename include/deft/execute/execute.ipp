@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/execute.ipp: umbrella of execute/.
 #pragma once
+#include <deft/execute/calls.ipp>
 #include <deft/execute/executor.ipp>
 #include <deft/execute/items.ipp>
 #include <deft/execute/lanes.ipp>

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
+#include <deft/execute/calls.hpp>
 #include <deft/execute/frame_state.hpp>
 #include <deft/kernels/named_step.hpp>
 
@@ -20,6 +21,7 @@ frame_state::frame_state(const executable::compiled& c)
       bound_(c.items.size()),
       prepared_(c.computations.size()),
       performing_(c.performers.size()),
+      calling_(c.calls.size()),
       lanes_(c.lanes.size()),
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
       fetched_(c.fetch_values.size()) {
@@ -52,6 +54,10 @@ frame_state::frame_state(const executable::compiled& c)
   }
 }
 
+frame_state::~frame_state() {
+  for (auto& g : *gates_) g->close();
+}
+
 bool frame_state::start(std::span<const feed_ref> feeds, const step_context& context,
                         step_driver* driver) {
   release();
@@ -63,6 +69,8 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   failed_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
   update_failed_ = false;
+  for (auto& c : calling_)
+    if (c) c->active = c->updated = false;
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].pc = c_.lanes[l].first;
   const auto refused = failure_of([&] {
     if (values_.take_arenas()) unbind();
@@ -147,6 +155,13 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   lane& me = lanes_[l];
   const bool observed = context_->observer != nullptr;
   for (; me.pc < c_.lanes[l].end; ++me.pc) {
+    if (!functions_ended(l)) {
+      if (!park(l)) {
+        --me.pc;
+        continue;
+      }
+      return false;
+    }
     if (failed_.load(std::memory_order_relaxed)) return true;
     if (const bound_call* b = bound_[me.pc]; b && !observed) {
       if (me.pc % stops_between == 0) check_stop();
@@ -183,6 +198,13 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
           continue;
         }
         return false;
+      case action::call:
+        if (call(i, l)) break;
+        if (!park(l)) {
+          --me.pc;
+          continue;
+        }
+        return false;
       default:
         if (i.begins && !observed) {
           run_segment(l);
@@ -211,7 +233,9 @@ void frame_state::run_items() {
       }
       check_stop();
       const item& i = c_.items[me.pc];
-      {
+      if (i.what == action::call) {
+        call(i, 0);
+      } else {
         observation seen(context_->observer, c_.label(i), 0);
         run_item(i, me.pc, 0);
       }
@@ -321,6 +345,8 @@ void frame_state::release() {
   if (std::exchange(released_, true)) return;
   for (auto& f : fetched_)
     if (f.valid()) f = any_array();
+  for (auto& c : calling_)
+    if (c) c->release();
   values_.release();
 }
 

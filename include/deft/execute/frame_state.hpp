@@ -35,9 +35,7 @@ class observation {
 class frame_state {
  public:
   explicit frame_state(const executable::compiled& c);
-  ~frame_state() {
-    for (auto& g : *gates_) g->close();
-  }
+  ~frame_state();
 
   /// See executable::frame.
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver);
@@ -48,6 +46,10 @@ class frame_state {
   any_array take(std::size_t i) { return peek(i), std::move(fetched_[i]); }
   void release();
   bool may_park() const { return c_.may_park; }
+  /// After the end, of a function: its value `i`, where it is.
+  feed_ref result(std::size_t i) const { return values_.as_ref(c_.fetch_values[i]); }
+  /// Ends the run with this error, unless it has failed before. Of a function, whose caller has.
+  void stop(const error& why) { note_failure(why, none); }
   std::size_t lanes() const { return lanes_.size(); }
 
  private:
@@ -96,6 +98,11 @@ class frame_state {
     std::any state;
     wait_list::ticket ticket;  ///< destroyed first: it may wake others
   };
+
+  class call_driver;
+  class call_of_function;
+  /// A node that calls functions, in a run.
+  struct calling;
 
   // Lanes.
 
@@ -170,6 +177,14 @@ class frame_state {
   /// Runs the segment that begins at the lane's item.
   void run_segment(std::uint32_t l);
   bool perform(const item& i, std::uint32_t l);
+  /// Calls the item's functions, one after another. Returns false if it has to wait.
+  bool call(const item& i, std::uint32_t l);
+  /// Begins function `f` of the item. Returns false if it has to be waited for.
+  bool begin_function(const item& i, std::size_t f, std::uint32_t l);
+  /// Of the item at which the lane is: whether none of its functions runs any more. If the run has
+  /// failed, it ends what runs.
+  bool functions_ended(std::uint32_t l);
+  [[noreturn]] void function_failed(const item& i, const error& e) const;
   const tensor_type& declared_of(const item& i, std::uint32_t o = 0) const {
     return c_.type(c_.values[i.first_out + o]);
   }
@@ -203,6 +218,7 @@ class frame_state {
   std::vector<std::vector<tensor_type>> prepared_;  ///< of computations whose shapes change
   std::vector<kernel_ptr> kernels_;                 ///< of computations
   std::vector<performance> performing_;             ///< by value kernel
+  std::vector<std::unique_ptr<calling>> calling_;   ///< by call
   std::vector<lane> lanes_;
   std::vector<segment_launches> segments_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;

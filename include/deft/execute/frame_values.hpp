@@ -66,6 +66,18 @@ class frame_values {
     return any_array::view(type, shape_of(v), values_[v].data);
   }
 
+  void hold(std::uint32_t v, const feed_ref& f) {
+    set_shape(v, f.shape);
+    values_[v].keep = f.keep;
+    values_[v].data = const_cast<void*>(f.data);
+  }
+  /// The value, and the owner of its elements if there is one. Allocates nothing.
+  feed_ref as_ref(std::uint32_t v) const {
+    const value_info& r = c_.values[c_.values[v].root];
+    return {values_[v].data, shape_of(v), c_.type(c_.values[v]).type,
+            r.where == home::own ? owned_[r.offset] : values_[v].keep};
+  }
+
   /// Whether nothing but this value refers to its elements, which were made in this run.
   bool is_only_holder(std::uint32_t v) const { return values_[v].keep.unique(); }
 

@@ -129,7 +129,7 @@ class memory_planner {
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
       if (i.where == home::held && c_.type(i).shape.is_static() && !i.escapes &&
-          bytes_of(c_.type(i)) <= small_feed) {
+          c_.device(i).space().on_host() && bytes_of(c_.type(i)) <= small_feed) {
         i.where = home::fixed;
         i.last_use = none;
         i.offset = c_.spaces[i.space].bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deft/core/failure.hpp>
+#include <deft/execute/calls.hpp>
 #include <deft/execute/frame_state.hpp>
 #include <thread>
 
@@ -121,6 +122,8 @@ bool frame_state::has_updated() const {
     const device_step* const queued = step_on(c_.items[k]);
     return queued ? queued->has_updated() : k < pc;
   };
+  for (const auto& c : calling_)
+    if (c && c->updated) return true;
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
     const std::uint32_t pc = lanes_[l].pc, end = std::min(c_.lanes[l].end, pc + 1);
     for (std::uint32_t k = c_.lanes[l].first; k < end; ++k)

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deft/execute/executor.hpp>
+#include <deft/graph/function.hpp>
 
 namespace deft::ext {
 namespace exec {
@@ -19,6 +20,7 @@ enum class action : std::uint8_t {
   copy,     ///< to another device
   fetch,    ///< to the host, where fetches are
   perform,  ///< a value_kernel
+  call,     ///< a call_kernel and its functions
   refuse,   ///< a placeholder that was not fed: throws
   signal,   ///< tells another lane that all before it is done
   wait,     ///< waits for such a signal
@@ -40,7 +42,7 @@ struct item {
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
   std::uint32_t first_out = 0, outs = 0;  ///< values
   std::uint32_t first_release = 0, releases = 0;
-  std::uint32_t number = 0;    ///< of a computation, a signal, a fetch or a value kernel
+  std::uint32_t number = 0;    ///< of a computation, a signal, a fetch, a value kernel or a call
   std::uint32_t variable = 0;  ///< of reads, assigns and updates: the first, as many as `outs`
 };
 static_assert(sizeof(item) == 40);
@@ -100,6 +102,17 @@ struct segment_info {
   std::vector<variable_slot*> variables;  ///< in the order of their locks
 };
 
+/// A node that calls functions.
+struct call_info {
+  call_kernel_ptr kernel;
+  struct callee {
+    function_ref function;
+    std::unique_ptr<const executable::compiled> code;
+    std::uint32_t first_lane = 0;  ///< by which observers tell its lanes from others
+  };
+  std::vector<callee> functions;
+};
+
 }  // namespace exec
 
 struct executable::compiled {
@@ -127,6 +140,8 @@ struct executable::compiled {
   mutable std::vector<kernel_ptr> kernels;
   mutable std::atomic<bool> kernels_taken{false};
   std::vector<value_kernel_ptr> performers;
+  std::vector<exec::call_info> calls;
+  std::uint32_t all_lanes = 0;  ///< also of functions
   std::vector<transfer> sends, receives;
   std::vector<std::shared_ptr<variable_slot>> variables;
   std::vector<std::uint32_t> variable_types;  ///< as declared: a result may know more extents

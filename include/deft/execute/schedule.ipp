@@ -19,8 +19,11 @@ namespace {
 /// Makes the tables of a part: values and items, then the lanes' order, then memory.
 class compiler {
  public:
-  compiler(executable::compiled& c, const plan::part& part, const task_resources& task)
-      : c_(c), part_(part), task_(task), planner_(part.graph) {}
+  /// `body`: the part is a function's. Its feeds come from the device where they are, and what it
+  /// fetches stays there.
+  compiler(executable::compiled& c, const plan::part& part, const task_resources& task,
+           bool body = false)
+      : c_(c), part_(part), task_(task), body_(body), planner_(part.graph) {}
 
   void run() {
     auto& nodes = part_.graph.nodes;
@@ -40,6 +43,13 @@ class compiler {
     plan_memory(c_);
     plan_segments(c_);
     c_.may_park = c_.lanes.size() > 1 || !c_.queues.empty() || !c_.performers.empty();
+    c_.all_lanes = static_cast<std::uint32_t>(c_.lanes.size());
+    for (auto& call : c_.calls)
+      for (auto& f : call.functions) {
+        c_.may_park |= f.code->may_park;
+        f.first_lane = c_.all_lanes;
+        c_.all_lanes += f.code->all_lanes;
+      }
     c_.types.shrink_to_fit();
     c_.inputs.shrink_to_fit();
     c_.releases.shrink_to_fit();
@@ -225,7 +235,7 @@ class compiler {
     c_.feed_values.push_back(value);
     c_.feed_numbers.push_back(static_cast<std::uint32_t>(decode<op::feed>(n.attributes).index));
     value_info& v = c_.values[value];
-    if (!device.space().on_host()) {
+    if (!device.space().on_host() && !body_) {
       v.where = home::own;
       if (device.asynchronous()) v.event = c_.events++;
     }
@@ -238,7 +248,11 @@ class compiler {
     lane_choice lane{.device = i.on_host ? none : space_of(c_.device(i)),
                      .quick = !i.on_host,
                      .asynchronous = c_.device(i).asynchronous()};
-    lane.waits = n.op->is(op_traits::waits);
+    lane.waits = is(n, op_traits::waits);
+    if (n.op->role == op_role::call) {
+      add_call(n, i, lane);
+      return lane;
+    }
     if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
       i.what = action::perform;
       i.number = static_cast<std::uint32_t>(c_.performers.size());
@@ -290,6 +304,37 @@ class compiler {
     return lane;
   }
 
+  void add_call(const node_def& n, item& i, lane_choice& lane) {
+    const auto make = n.op->functions ? n.op->functions->make_call : nullptr;
+    if (!make)
+      fail(errc::unimplemented, "[", n.op->name,
+           "] cannot be called in this program: a file that uses it must include deft/deft.hpp");
+    i.what = action::call;
+    i.number = static_cast<std::uint32_t>(c_.calls.size());
+    for (std::uint32_t a = 0; a < i.ins; ++a) keep(input(i, a));
+    call_info made{make(n), {}};
+    for (const attr_value& a : n.attributes) {
+      const auto* attribute = std::get_if<function_ref>(&a);
+      if (!attribute) continue;
+      const function_def& f = **attribute;
+      plan::part part;
+      part.task = part_.task;
+      part.graph = f.body;
+      part.fetches = f.results;
+      auto code = std::make_unique<executable::compiled>();
+      code->store = task_.store;
+      compiler(*code, part, task_, true).run();
+      if (!code->sends.empty() || !code->receives.empty())
+        fail(errc::unimplemented, "[function] \"", f.name, "\" exchanges values with other tasks");
+      lane.alone = lane.alone || code->may_park;
+      made.functions.push_back({*attribute, std::move(code)});
+    }
+    // It waits for what its functions do on a device.
+    lane.device = none;
+    lane.quick = lane.asynchronous = false;
+    c_.calls.push_back(std::move(made));
+  }
+
   void classify_copy(const node_def& n, item& i, lane_choice& lane) {
     device_runtime& from = device_of_input(i);
     i.what = action::copy;
@@ -308,7 +353,7 @@ class compiler {
     if (v == none) return;
     keep(v);
     device_runtime& device = c_.device(c_.values[v]);
-    if (device.space().on_host()) return;
+    if (device.space().on_host() || body_) return;
     item i;
     i.what = action::fetch;
     i.node = e.node;
@@ -389,6 +434,7 @@ class compiler {
   executable::compiled& c_;
   const plan::part& part_;
   const task_resources& task_;
+  const bool body_;
   lane_planner planner_;
   std::uint16_t last_device_ = 0;
   std::vector<std::uint32_t> first_value_;                  ///< of each node

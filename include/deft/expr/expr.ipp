@@ -231,7 +231,7 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   r.inputs = inputs;
   r.place = place;
   r.scope = s;
-  graph g = inputs.empty() ? current_graph() : graph::of(*inputs[0].node);
+  graph g = inputs.empty() ? current_graph() : graph_for(*inputs[0].node);
   return any_tensor(output{g.add(std::move(r)), 0});
 }
 
@@ -250,7 +250,7 @@ output as_declared(output o, const tensor_type& type, source_place w) {
   r.place = w.known() ? w : o.node->place();
   r.scope = &no_scopes;  // it is where the value is, and waits for nothing else
   r.device = o.node->device();
-  return {graph::of(*o.node).add(std::move(r)), 0};
+  return {graph_for(*o.node).add(std::move(r)), 0};
 }
 
 any_array scalar_of(const literal& v, dtype type) {

@@ -110,11 +110,11 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
   } else if constexpr (std::is_same_v<T, bool>) {
     if (*s != 0 && *s != 1) bad_attribute(op, name);
     return *s == 1;
-  } else if constexpr (std::is_same_v<T, program_ref> || std::is_same_v<T, any_array>) {
-    if constexpr (std::is_same_v<T, program_ref>) {
-      if (!*s) bad_attribute(op, name);
-    } else if (!s->valid())
-      bad_attribute(op, name);
+  } else if constexpr (std::is_same_v<T, program_ref> || std::is_same_v<T, function_ref>) {
+    if (!*s) bad_attribute(op, name);
+    return *s;
+  } else if constexpr (std::is_same_v<T, any_array>) {
+    if (!s->valid()) bad_attribute(op, name);
     return *s;
   } else if constexpr (std::is_same_v<T, Stored>)
     return *s;

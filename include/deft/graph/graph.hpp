@@ -12,7 +12,14 @@
 
 namespace deft {
 
+class graph;
+
 namespace ext {
+
+class function_body;
+/// The graph to which a node is added that uses `n`: the one that this thread writes if that is the
+/// body of a function in the graph of `n`, else the graph of `n`.
+graph graph_for(const node& n);
 
 /// The argument of graph::add.
 struct node_request {
@@ -76,6 +83,9 @@ class graph {
   friend bool operator==(const graph& a, const graph& b) { return a.state_ == b.state_; }
 
  private:
+  friend class ext::function_body;
+  friend graph ext::graph_for(const ext::node& n);
+  bool is_body_in(const ext::node& n) const;
   explicit graph(std::shared_ptr<ext::graph_state> s) : state_(std::move(s)) {}
   std::shared_ptr<ext::graph_state> state_;
 };

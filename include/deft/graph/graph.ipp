@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/graph/controls.ipp>
 #include <deft/graph/dot.ipp>
+#include <deft/graph/function.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>
 #include <deft/graph/graph_state.ipp>
@@ -101,7 +102,7 @@ std::size_t graph::size() const {
 std::vector<ext::node_ref> graph::variables() const { return state_->variables(); }
 ext::node_ref graph::find(std::string_view name) const { return state_->find(name); }
 ext::node_ref graph::find_variable(std::string_view name) const {
-  ext::node_ref n = state_->find(name);
+  ext::node_ref n = state_->outermost().find(name);
   return n && n->variable() ? n : ext::node_ref();
 }
 void graph::alias(const ext::node_ref& n, const std::string& name) { state_->alias(n, name); }
@@ -113,22 +114,26 @@ std::vector<ext::output> graph::collected(std::string_view collection,
   return state_->collected(collection, scope);
 }
 void graph::set_seed(std::uint64_t seed) {
-  std::lock_guard lock(state_->guard);
-  state_->seed = seed;
-  state_->next_random = 0;
+  ext::graph_state& all = state_->outermost();
+  std::lock_guard lock(all.guard);
+  all.seed = seed;
+  all.next_random = 0;
 }
 std::uint64_t graph::seed() const {
-  std::lock_guard lock(state_->guard);
-  return state_->seed;
+  ext::graph_state& all = state_->outermost();
+  std::lock_guard lock(all.guard);
+  return all.seed;
 }
 std::uint64_t graph::next_random() {
-  std::lock_guard lock(state_->guard);
-  return state_->next_random++;
+  ext::graph_state& all = state_->outermost();
+  std::lock_guard lock(all.guard);
+  return all.next_random++;
 }
 std::uint64_t graph::next_session() {
   std::lock_guard lock(state_->guard);
   return state_->next_session++;
 }
+bool graph::is_body_in(const ext::node& n) const { return state_->is_inside(*n.owner()); }
 graph graph::of(const ext::node& n) { return graph(n.owner()->shared_from_this()); }
 
 graph& current_graph() {
@@ -138,6 +143,10 @@ graph& current_graph() {
 }
 
 namespace ext {
+
+graph graph_for(const node& n) {
+  return thread_graph && thread_graph->is_body_in(n) ? *thread_graph : graph::of(n);
+}
 
 graph_scope::graph_scope(graph g) : mine_(std::move(g)), outer_(thread_graph) {
   thread_graph = &mine_;

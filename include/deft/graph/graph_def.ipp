@@ -2,6 +2,7 @@
 // deft/graph/graph_def.ipp: flattening, checking and drawing graphs.
 #pragma once
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <map>
 #include <set>
@@ -110,6 +111,7 @@ class flattener {
   }
 
   void add(node* n) {
+    if (!fed_variables_.empty() && n->def->role == op_role::call) refuse_fed(*n);
     node_def d;
     d.op = n->def;
     d.attributes = n->attributes;
@@ -121,6 +123,16 @@ class flattener {
     d.place = n->place();
     numbers_.emplace(n, static_cast<std::uint32_t>(flat_.graph.nodes.size()));
     flat_.graph.nodes.push_back(std::move(d));
+  }
+
+  /// The value of a variable is not fed to functions that read it.
+  void refuse_fed(const node& n) const {
+    for (const auto& r : resources_of(*n.def, n.attributes))
+      if (fed_variables_.contains(r.ref.key))
+        throw error(errc::unimplemented,
+                    str("[", n.def->name, "] variable \"", r.ref.key.name,
+                        "\" is fed, and used in a function: give the function its value"),
+                    name_of(n), n.place());
   }
 
   void add_feed(std::size_t feed) {
@@ -192,6 +204,7 @@ void validate(const graph_def& g) {
       for (auto c : n.controls)
         if (c >= i)
           fail(errc::invalid_argument, "[", n.op->name, "] control ", c, " comes after its use");
+      each_function(n.attributes, [](const function_def& f) { validate(f); });
       infer_types(*n.op, {in, n.attributes}, out);
       if (out.size() != n.outputs.size())
         fail(errc::invalid_argument, "[", n.op->name, "] has ", out.size(), " outputs, not ",

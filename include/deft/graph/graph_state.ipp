@@ -7,8 +7,10 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/graph/controls.ipp>
+#include <deft/graph/function.hpp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/program.ipp>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -78,10 +80,41 @@ inline bool retain_if_alive(node* n) {
 
 namespace ext {
 
+/// What a graph has that is the body of a function. Only the thread that writes it uses this.
+struct body_state {
+  struct capture {
+    output written, value;  ///< as the body uses it; in the graph right around it
+    node_ref parameter;
+  };
+  /// What the body has done so far to a resource.
+  struct use {
+    node_ref read;  ///< its value before all updates
+    node_ref updated;
+    std::vector<node_ref> since;  ///< nodes that have used it since
+  };
+
+  std::string name;
+  std::shared_ptr<graph_state> outer;
+  std::size_t parameters = 0;  ///< declared ones
+  std::vector<capture> captured = {};
+  std::vector<node_ref> controls = {};  ///< of graphs outside
+  std::vector<node_ref> effects = {};   ///< are run, whether their values are used or not
+  std::map<resource_key, use> uses = {};
+  bool ended = false;
+};
+
 /// Tables behind a graph; lives as long as its handles and its nodes.
 class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
   node_ref add(node_request&& r);
+  /// The value of `o`, which is of this graph or of one around it, in this graph.
+  output inside(const output& o);
+  /// The graph that is the body of no function.
+  graph_state& outermost() { return body ? body->outer->outermost() : *this; }
+  /// Whether this is the body of a function in `g`, or in a body there.
+  bool is_inside(const graph_state& g) const {
+    return body && (body->outer.get() == &g || body->outer->is_inside(g));
+  }
   void forget(node* n, std::shared_ptr<graph_state>& last);
   const std::string& name_of(const node& n);
   void alias(const node_ref& n, const std::string& name);
@@ -94,8 +127,13 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::mutex guard;
   std::size_t count = 0;
   std::uint64_t seed = 0, next_random = 0, next_session = 0;
+  std::unique_ptr<body_state> body;  ///< null: it is not a body
 
  private:
+  node_ref add_here(node_request&& r, const scope_ref& s, std::span<const node_ref> controls);
+  node_ref add_to_body(node_request&& r, const scope_ref& s);
+  output variable_inside(const node_ref& v);
+  void number_calls(node_request& r);
   std::string unique_name(const std::string& base);
   const std::string& known_name(const node& n);
   node_ref insert(node_request&& r, const detail::node_key& key, const scope_ref& s);
@@ -132,6 +170,127 @@ node_ref graph_state::add(node_request&& r) {
       throw error(errc::failed_precondition, str("an empty tensor is used as operand ", i + 1),
                   std::string(r.name.empty() ? r.def->name : r.name), r.place);
   const scope_ref& s = r.scope ? *r.scope : current_scope();
+  number_calls(r);
+  return body ? add_to_body(std::move(r), s) : add_here(std::move(r), s, controls_of(s));
+}
+
+/// Each node that calls a function which draws random numbers draws its own.
+void graph_state::number_calls(node_request& r) {
+  if (r.def->role != op_role::call) return;
+  bool draws = false;
+  each_function(r.attributes,
+                [&](const function_def& f) { draws |= is_one_of(f.traits, op_traits::stateful); });
+  if (!draws) return;
+  graph_state& g = outermost();
+  std::uint64_t number = 0;
+  {
+    std::lock_guard lock(g.guard);
+    number = ++g.next_random;
+  }
+  change_functions(r.attributes, [&](function_def& f) { f.call = number; });
+}
+
+namespace {
+
+output fed_output(graph_state& g, std::size_t number, const tensor_type& t, source_place w) {
+  node_request r;
+  r.def = find_op("feed");
+  r.attributes = {static_cast<std::int64_t>(number), static_cast<std::int64_t>(t.type),
+                  integers(t.shape.begin(), t.shape.end())};
+  r.place = w;
+  const scope_ref nowhere;
+  r.scope = &nowhere;
+  return {g.add(std::move(r)), 0};
+}
+
+}  // namespace
+
+output graph_state::variable_inside(const node_ref& v) {
+  const resource_key key = v->def->resources(v->attributes).front().key;
+  body_state::use& use = body->uses[key];
+  const bool first = !use.updated;
+  if (first && use.read) return {use.read, 0};
+  node_request r;
+  r.def = first ? v->def : find_op("read_variable");
+  r.attributes = v->attributes;
+  r.device = v->device();
+  r.keeps = v;
+  r.place = v->place();
+  const scope_ref nowhere;
+  r.scope = &nowhere;
+  node_ref made = add(std::move(r));
+  if (first) body->uses[key].read = made;
+  return {std::move(made), 0};
+}
+
+output graph_state::inside(const output& o) {
+  if (!o || o.node->owner() == this || !is_inside(*o.node->owner())) return o;
+  if (o.node->def->role == op_role::variable) return variable_inside(o.node);
+  for (const auto& c : body->captured)
+    if (c.written == o) return {c.parameter, 0};
+  if (o.node->outputs.empty()) return o;  // which is refused
+  if (o.node->def->role == op_role::constant && o.node->controls().empty()) {
+    node_request r;
+    r.def = o.node->def;
+    r.attributes = o.node->attributes;
+    r.place = o.node->place();
+    r.device = o.node->device();
+    const scope_ref nowhere;
+    r.scope = &nowhere;
+    return {add(std::move(r)), 0};
+  }
+  const output value = body->outer->inside(o);
+  const output parameter =
+      fed_output(*this, body->parameters + body->captured.size(), o.type(), o.node->place());
+  body->captured.push_back({o, value, parameter.node});
+  return parameter;
+}
+
+/// What a body's node uses of the graphs around it becomes a parameter, or is done in the body;
+/// what it does to a resource comes after what the body has done before.
+node_ref graph_state::add_to_body(node_request&& r, const scope_ref& s) {
+  if (body->ended)
+    fail(errc::failed_precondition, "[", r.def->name, "] the body of \"", body->name,
+         "\" is written: only its results can be used outside");
+  if (r.variable)
+    throw error(errc::failed_precondition,
+                str("[variable] \"", r.variable->name, "\" is made in the body of \"", body->name,
+                    "\": make it outside, and use it there"),
+                r.variable->name, r.place);
+  std::vector<output> inputs;
+  for (const auto& i : r.inputs) inputs.push_back(inside(i));
+  r.inputs = inputs;
+  std::vector<node_ref> controls;
+  auto add_once = [](std::vector<node_ref>& to, const node_ref& n) {
+    if (std::ranges::find(to, n) == to.end()) to.push_back(n);
+  };
+  for (const auto& c : controls_of(s))
+    add_once(is_inside(*c->owner()) ? body->controls : controls, c);
+  const op_traits traits = traits_of(*r.def, r.attributes);
+  const auto used = resources_of(*r.def, r.attributes);
+  const bool has_effect = is_one_of(traits, op_traits::effect);
+  if (r.def->role != op_role::variable)
+    for (const auto& u : used) {
+      const body_state::use& before = body->uses[u.ref.key];
+      if (before.updated) add_once(controls, before.updated);
+      if (u.updated || has_effect)
+        for (const auto& n : before.since) add_once(controls, n);
+    }
+  node_ref made = add_here(std::move(r), s, controls);
+  if (made->def->role != op_role::variable)
+    for (const auto& u : used) {
+      body_state::use& use = body->uses[u.ref.key];
+      if (u.updated || has_effect)
+        use.updated = made, use.since.clear();
+      else
+        add_once(use.since, made);
+    }
+  if (has_effect) body->effects.push_back(made);
+  return made;
+}
+
+node_ref graph_state::add_here(node_request&& r, const scope_ref& s,
+                               std::span<const node_ref> controls) {
   auto wanted = [&] {
     const bool valued = !r.inputs.empty() && !r.inputs[0].node->outputs.empty();
     try {
@@ -143,9 +302,9 @@ node_ref graph_state::add(node_request&& r) {
     }
   };
   placement device = r.device ? *r.device : wanted();
-  detail::node_key key(r, controls_of(s), device);
+  detail::node_key key(r, controls, device);
   std::lock_guard lock(guard);
-  if (!r.def->is(op_traits::stateful) && r.name.empty()) {
+  if (!is_one_of(traits_of(*r.def, r.attributes), op_traits::stateful) && r.name.empty()) {
     auto found = interned_.find(key);
     if (found != interned_.end()) {
       if (detail::retain_if_alive(*found)) return node_ref::adopt(*found);
@@ -224,7 +383,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   node* n = made.get();
   if (!name.empty())
     give_name(n, std::move(name));
-  else if (!n->is(op_traits::stateful))
+  else if (!is_one_of(traits_of(*n->def, n->attributes), op_traits::stateful))
     interned_.insert(n);
   if (n->variable()) variables_.push_back(n);
   if (count++ == 0) self_ = shared_from_this();
@@ -234,6 +393,10 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
 void graph_state::check_owners(const node_request& r, std::span<const node_ref> controls) const {
   auto check = [&](const node* n, const char* rule, std::size_t number) {
     if (!n || n->owner() == this) return;
+    if (const auto& of = n->owner()->body)
+      fail(errc::invalid_argument, "[", r.def->name, "] the ", n->def->name, " made ",
+           where_of(n->place()), " is in the body of \"", of->name,
+           "\": only the results of the body can be used outside");
     const auto which = number ? str("number ", number, " is ") : std::string();
     const auto made = n->place().known() ? str(" made ", where_of(n->place())) : std::string();
     fail(errc::invalid_argument, "[", r.def->name, "] ", rule, ": ", which, "the ", n->def->name,
@@ -314,6 +477,7 @@ node_ref graph_state::find(std::string_view name) {
 }
 
 std::vector<node_ref> graph_state::variables() {
+  if (body) return outermost().variables();
   std::lock_guard lock(guard);
   std::vector<node_ref> alive;
   for (node* n : variables_)
@@ -322,6 +486,9 @@ std::vector<node_ref> graph_state::variables() {
 }
 
 void graph_state::collect(std::string_view collection, std::string_view scope, const output& o) {
+  if (body)
+    fail(errc::unimplemented, "a value in the body of \"", body->name, "\" cannot be one of ",
+         collection, ": return it as a result");
   std::lock_guard lock(guard);
   if (!collects_)
     fail(errc::failed_precondition, "the graph object is gone, which would keep ", collection);

@@ -8,6 +8,7 @@
 #include <deft/core/registry.hpp>
 #include <deft/core/shared_list.hpp>
 #include <deft/graph/program.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,14 +37,18 @@ using integers = std::vector<std::int64_t>;
 /// A list of names as an attribute.
 using strings = std::vector<std::string>;
 
+struct function_def;
+/// A function as an attribute: what the operation does with its inputs. See graph/function.hpp.
+using function_ref = std::shared_ptr<const function_def>;
+
 /// Value of an attribute. The order of alternatives is part of the wire format.
-using attr_value =
-    std::variant<std::int64_t, double, std::string, integers, any_array, program_ref, strings>;
+using attr_value = std::variant<std::int64_t, double, std::string, integers, any_array, program_ref,
+                                strings, function_ref>;
 using attr_list = shared_list<attr_value>;
 
 /// Takes the values.
 attr_list make_attributes(std::span<attr_value> values);
-/// Compares kinds and values; arrays and programs by content.
+/// Compares kinds and values; arrays, programs and functions by content.
 bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b);
 std::uint64_t hash_attributes(std::span<const attr_value> a);
 
@@ -80,6 +85,7 @@ enum class op_role : std::uint8_t {
   receive,      ///< the value that another task sends; plans make it
   order,        ///< only waits for other nodes
   collective,   ///< combines its other inputs on the device of the first; plans replace it
+  call,         ///< calls functions that are among its attributes
 };
 
 namespace ext {
@@ -109,8 +115,16 @@ enum class op_traits : unsigned {
 constexpr ext::op_traits operator|(ext::op_traits a, ext::op_traits b) {
   return static_cast<ext::op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+constexpr ext::op_traits operator&(ext::op_traits a, ext::op_traits b) {
+  return static_cast<ext::op_traits>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
 
 namespace ext {
+
+/// Whether `traits` has `t`, or one of them.
+constexpr bool is_one_of(op_traits traits, op_traits t) {
+  return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;
+}
 
 /// The name of something that lives on a task and outlives steps.
 struct resource_key {
@@ -133,6 +147,8 @@ struct resource_ref {
 
 struct node;
 struct output;
+struct node_def;
+class call_kernel;
 /// Computes the gradients of a node's inputs from `dz`, that of its first output; empty for inputs
 /// without a gradient. `outputs` are the node's values.
 using gradient_function = std::vector<output> (*)(const node& n, std::span<const output> outputs,
@@ -145,6 +161,8 @@ struct op_functions {
   /// Of an elementwise operation of the program's own: its body, as num::text gives it, of operands
   /// of the names x, y and z.
   std::string (*source)() = nullptr;
+  /// Of an operation of the role `call`: makes what calls the functions of a node.
+  std::unique_ptr<call_kernel> (*make_call)(const node_def& n) = nullptr;
 };
 
 /// How a reduction combines elements.
@@ -175,9 +193,7 @@ struct op_def {
   const op_def* after = nullptr;
   const op_def* together = nullptr;
 
-  constexpr bool is(op_traits t) const {
-    return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;
-  }
+  constexpr bool is(op_traits t) const { return is_one_of(traits, t); }
 };
 
 /// The catalog's records; defined by op/catalog.ipp, so that a program which builds graphs has it.

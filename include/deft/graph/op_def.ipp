@@ -3,6 +3,7 @@
 #pragma once
 #include <cstring>
 #include <deft/core/hash.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/graph/op_def.hpp>
 #include <mutex>
 #include <unordered_map>
@@ -17,6 +18,8 @@ struct overloaded : F... {
 template <class... F>
 overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce for aggregates
 
+bool same_function(const ext::function_def& a, const ext::function_def& b);
+
 bool same_value(const ext::attr_value& a, const ext::attr_value& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
@@ -28,12 +31,25 @@ bool same_value(const ext::attr_value& a, const ext::attr_value& b) {
                                                   std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
         else if constexpr (std::is_same_v<T, ext::program_ref>)
           return x == y || (x && y && x->hash == y->hash && x->signature == y->signature);
+        else if constexpr (std::is_same_v<T, ext::function_ref>)
+          return x == y || (x && y && same_function(*x, *y));
         else if constexpr (std::is_same_v<T, double>)
           return std::memcmp(&x, &y, sizeof x) == 0;
         else
           return x == y;
       },
       a);
+}
+
+/// Wherever the nodes were written, and whatever they are called.
+bool same_function(const ext::function_def& a, const ext::function_def& b) {
+  const auto same_node = [](const ext::node_def& x, const ext::node_def& y) {
+    return x.op == y.op && x.inputs == y.inputs && x.controls == y.controls &&
+           x.outputs == y.outputs && x.requested == y.requested && x.device == y.device &&
+           ext::same_attributes(x.attributes, y.attributes);
+  };
+  return a.hash == b.hash && a.call == b.call && a.parameters == b.parameters &&
+         a.results == b.results && std::ranges::equal(a.body.nodes, b.body.nodes, same_node);
 }
 
 std::uint64_t hash_value(const ext::attr_value& a) {
@@ -52,6 +68,7 @@ std::uint64_t hash_value(const ext::attr_value& a) {
                           return ext::mix(h, ext::hash_bytes(v.raw(), v.bytes()));
                         },
                         [](const ext::program_ref& v) { return v ? v->hash : 0; },
+                        [](const ext::function_ref& v) { return v ? v->hash : 0; },
                         [](const ext::strings& v) {
                           std::uint64_t h = 7;
                           for (const auto& s : v)
@@ -117,6 +134,7 @@ std::string to_string(const attr_value& v) {
                         [](const integers& i) { return "[" + join(i, ",") + "]"; },
                         [](const strings& s) { return "[" + join(s, ",") + "]"; },
                         [](const program_ref& p) { return p ? p->signature : std::string(); },
+                        [](const function_ref& f) { return f ? f->name : std::string(); },
                         [](const any_array& a) {
                           return a.elements() <= 8 ? to_string(a) : str(a.type(), a.shape());
                         },
@@ -144,6 +162,7 @@ op_registration::op_registration(const op_def& def, op_functions& functions,
     : def_(def) {
   if (compiled.gradient) functions.gradient = compiled.gradient;
   if (compiled.source) functions.source = compiled.source;
+  if (compiled.make_call) functions.make_call = compiled.make_call;
   all.add(*this);
 }
 

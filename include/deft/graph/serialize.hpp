@@ -5,6 +5,7 @@
 // own (transport/archive.hpp), which says `compact`. Only compact archives load. What is loaded is
 // sound by itself; whether a graph is, validate(graph_def) says afterwards.
 #pragma once
+#include <deft/graph/function.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <string>
 #include <string_view>
@@ -132,6 +133,19 @@ void serialize_device(Archive& ar, const char* what, placement& d) {
   }
 }
 
+/// An attribute that nodes share.
+template <class Archive, class T>
+void serialize_shared(Archive& ar, const char* what, std::shared_ptr<const T>& value) {
+  if constexpr (Archive::is_saving::value) {
+    T copy = value ? *value : T();
+    ar& named(what, copy);
+  } else {
+    auto made = std::make_shared<T>();
+    ar& named(what, *made);
+    value = std::move(made);
+  }
+}
+
 }  // namespace detail
 
 template <class Archive>
@@ -226,6 +240,19 @@ void serialize(Archive& ar, program& p, unsigned) {
   }
 }
 
+template <class Archive>
+void serialize(Archive& ar, node_def& n, unsigned);
+template <class Archive>
+void serialize(Archive& ar, edge_def& e, unsigned);
+/// What `seal` computes is not sent. Whether a function is sound, validate says afterwards, with
+/// the graph of the node that has it.
+template <class Archive>
+void serialize(Archive& ar, function_def& f, unsigned) {
+  ar& named("name", f.name) & named("body", f.body) & named("parameters", f.parameters) &
+      named("results", f.results) & named("call", f.call);
+  if constexpr (!Archive::is_saving::value) f.seal();
+}
+
 /// The index of the alternative, then its value.
 template <class Archive>
 void serialize(Archive& ar, attr_value& v, unsigned) {
@@ -240,16 +267,12 @@ void serialize(Archive& ar, attr_value& v, unsigned) {
   }
   std::visit(
       [&]<class T>(T& value) {
-        if constexpr (!std::is_same_v<T, program_ref>) {
+        if constexpr (std::is_same_v<T, program_ref>)
+          detail::serialize_shared(ar, "program", value);
+        else if constexpr (std::is_same_v<T, function_ref>)
+          detail::serialize_shared(ar, "function", value);
+        else
           ar& named("value", value);
-        } else if constexpr (Archive::is_saving::value) {
-          program p = value ? *value : program();
-          ar& named("program", p);
-        } else {
-          auto p = std::make_shared<program>();
-          ar& named("program", *p);
-          value = std::move(p);
-        }
       },
       v);
 }

@@ -19,11 +19,15 @@ inline constexpr bool is_own = !op::catalog::has<record_type<Op>>;
 
 template <class Op>
 struct own_operation {
+  static constexpr op_functions compiled() {
+    op_functions f{.gradient = deft::detail::gradient_of<Op>()};
+    if constexpr (requires { Op::make_call; }) f.make_call = &Op::make_call;
+    return f;
+  }
   static const op_registration entry;
 };
 template <class Op>
-const op_registration own_operation<Op>::entry{
-    record_of<Op>, functions_of<Op>, {.gradient = deft::detail::gradient_of<Op>()}};
+const op_registration own_operation<Op>::entry{record_of<Op>, functions_of<Op>, compiled()};
 
 #ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
 template <class Op>

@@ -41,16 +41,16 @@ output update(const op_def& def, const output& variable, const output& value, so
   r.place = w;
   r.device = variable.node->device();
   r.keeps = variable.node;
-  return {graph::of(*variable.node).add(std::move(r)), 0};
+  return {graph_for(*variable.node).add(std::move(r)), 0};
 }
 
 output constant_with(const output& like, any_array value, source_place w) {
-  auto there = as_default(graph::of(*like.node));
+  auto there = as_default(graph_for(*like.node));
   return add_constant(std::move(value), w).handle();
 }
 
 output filled(any_array scalar, const output& like, source_place w) {
-  auto there = as_default(graph::of(*like.node));
+  auto there = as_default(graph_for(*like.node));
   const any_tensor value(add_constant(std::move(scalar), w)), to(like);
   return (to.shape().is_static() ? broadcast_to(value, to.shape(), w) : broadcast_to(value, to, w))
       .handle();

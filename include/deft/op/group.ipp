@@ -20,7 +20,7 @@ operation make_group(std::vector<node_ref> nodes, source_place w) {
                   name_of(*n), w);
     if (!w.known()) w = n->place();
   }
-  graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
+  graph g = nodes.empty() ? current_graph() : graph_for(*nodes[0]);
   control_scope after(std::move(nodes));
   placement anywhere;
   node_request r;

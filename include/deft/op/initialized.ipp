@@ -38,7 +38,7 @@ ext::node_ref about_variable(const any_variable& v, ext::source_place w) {
   r.attributes = ext::encode(o);
   r.place = w;
   r.device = detail::processor_of(v);
-  return graph::of(*v.handle().node).add(std::move(r));
+  return ext::graph_for(*v.handle().node).add(std::move(r));
 }
 
 }  // namespace

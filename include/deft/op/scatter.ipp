@@ -65,7 +65,7 @@ ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable
   r.place = w;
   r.device = v.handle().node->device();
   r.keeps = v.handle().node;
-  return ext::assigned<any_tensor>(ext::output{graph::of(*v.handle().node).add(std::move(r)), 0});
+  return ext::assigned<any_tensor>(ext::output{ext::graph_for(*v.handle().node).add(std::move(r)), 0});
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ output read_variable(const output& variable, source_place w) {
   r.device = variable.node->device();
   r.keeps = variable.node;
   r.place = w.known() ? w : variable.node->place().nearby();
-  return {graph::of(*variable.node).add(std::move(r)), 0};
+  return {graph_for(*variable.node).add(std::move(r)), 0};
 }
 
 output expect_variable(const node_ref& n, const tensor_type& type) {

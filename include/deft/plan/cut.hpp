@@ -21,6 +21,9 @@ struct part {
 /// that needs the value, and a `recv` before the first consumer. A transfer between two devices of
 /// one task becomes a `copy`. Tasks that have nothing to do get no part.
 std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches);
+/// The same for the body of a function, all of whose nodes are on one task: its values are copied
+/// to the device `results`.
+part cut_body(const graph_def& g, std::span<const edge_def> fetches, placement results);
 
 /// Job, replica and task of a device.
 placement task_of(const device_name& device);

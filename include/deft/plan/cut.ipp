@@ -18,12 +18,15 @@ namespace {
 
 class cutter {
  public:
-  cutter(const graph_def& g, std::span<const edge_def> fetches)
+  /// `results`: where fetched values are to be; nullptr: where they are.
+  cutter(const graph_def& g, std::span<const edge_def> fetches, placement results = nullptr)
       : graph_(g), place_(g.nodes.size()) {
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) copy_node(i);
     for (std::uint32_t i = 0; i < fetches.size(); ++i) {
       part& p = *place_[fetches[i].node].in;
       edge_def e{place_[fetches[i].node].number, fetches[i].port};
+      if (results && e.port != run_only)
+        e = on_device(e, g.nodes[fetches[i].node].device, p, results);
       p.fetches.push_back(e);
       p.fetch_numbers.push_back(i);
     }
@@ -171,6 +174,14 @@ class cutter {
 
 std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches) {
   return cutter(g, fetches).take();
+}
+
+part cut_body(const graph_def& g, std::span<const edge_def> fetches, placement results) {
+  auto parts = cutter(g, fetches, results).take();
+  if (!parts.empty()) return std::move(parts[0]);
+  part nothing;
+  nothing.task = task_of(*results);
+  return nothing;
 }
 
 }  // namespace deft::ext::plan

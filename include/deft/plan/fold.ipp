@@ -14,7 +14,7 @@ namespace {
 bool may_fold(const node_def& n) {
   return !n.inputs.empty() && n.outputs.size() == 1 && n.outputs[0].shape.is_static() &&
          !n.op->is(op_traits::stateful) && !n.op->is(op_traits::effect) &&
-         n.op->role != op_role::collective;
+         n.op->role != op_role::collective && n.op->role != op_role::call;
 }
 
 std::size_t bytes_of(const tensor_type& t) {

@@ -28,8 +28,8 @@ fuser::fuser(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_
   }
   for (const auto& f : fetches) fetched_[f.node] = true;
   for (const auto& n : g.nodes)
-    if (n.op->role == op_role::update || n.op->role == op_role::assign)
-      for (const auto& r : n.op->resources(n.attributes)) ++updates_[r.key];
+    for (const auto& r : resources_of(n))
+      if (r.updated) ++updates_[r.ref.key];
 }
 
 std::vector<kept_apart> fuser::run() {

@@ -2,6 +2,7 @@
 // deft/plan/literals.ipp: literals that are told apart from the graph, and fed.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/plan/literals.hpp>
@@ -94,9 +95,11 @@ outline::outline(const flat_graph& flat) {
       to.number(a.index());
       if (literals == std::get_if<integers>(&a) && literals) {
         to.number(literals->size());
-      } else if (std::holds_alternative<any_array>(a) || std::holds_alternative<program_ref>(a)) {
+      } else if (std::holds_alternative<any_array>(a) || std::holds_alternative<program_ref>(a) ||
+                 std::holds_alternative<function_ref>(a)) {
         contents_.push_back(a);
         if (auto* p = std::get_if<program_ref>(&a)) contents = mix(contents, (*p)->hash);
+        if (auto* f = std::get_if<function_ref>(&a)) contents = mix(contents, (*f)->hash);
       } else {
         to.value(a);
       }

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/order.hpp: orders nodes: values for others first, reads before updates.
 #pragma once
-#include <deft/graph/graph_def.hpp>
+#include <deft/graph/function.hpp>
 #include <span>
 #include <vector>
 
 namespace deft::ext::plan {
 
-/// The resources that a node uses.
-inline std::vector<resource_ref> resources_of(const node_def& n) {
-  return n.op->resources ? n.op->resources(n.attributes) : std::vector<resource_ref>();
-}
-/// Whether `n` changes the value of a resource.
+/// Whether `n` itself changes the value of a resource.
 inline bool is_update(const node_def& n) {
   return n.op->role == op_role::assign || n.op->role == op_role::update;
 }
+/// Whether `n`, or a function that it calls, does.
+inline bool has_update(const node_def& n) { return any_node(n, is_update); }
 
-/// Whether `n` draws other random numbers in each step.
+/// Whether `n`, or a function that it calls, draws other random numbers in each step.
 bool draws(const node_def& n);
 
 /// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them,

@@ -71,7 +71,8 @@ void prefer_users(const graph_def& g, const std::vector<node_numbers>& users, st
 }  // namespace
 
 bool draws(const node_def& n) {
-  return is_drawing_one_of<op::random_uniform, op::random_normal, op::truncated_normal>(n);
+  return any_node(n,
+                  is_drawing_one_of<op::random_uniform, op::random_normal, op::truncated_normal>);
 }
 
 void order_transfers(graph_def& g, std::span<edge_def> fetches) {
@@ -114,10 +115,10 @@ void order_variables(graph_def& g, std::span<edge_def> fetches) {
   std::map<resource_key, touched> variables;
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     const node_def& n = g.nodes[i];
-    if (is_update(n) || n.op->role == op_role::variable)
+    if (is_update(n) || n.op->role == op_role::variable || n.op->role == op_role::call)
       for (auto& r : resources_of(n)) {
-        touched& t = variables[std::move(r.key)];
-        (is_update(n) ? t.updates : t.reads).push_back(i);
+        touched& t = variables[std::move(r.ref.key)];
+        (r.updated ? t.updates : t.reads).push_back(i);
       }
   }
   for (const auto& [name, t] : variables)

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/plan/checks.hpp>
 #include <deft/plan/collectives.hpp>
 #include <deft/plan/order.hpp>
@@ -43,6 +44,94 @@ void check_part(const part& p) {
   }
 }
 
+namespace {
+
+/// The passes, over a graph and then over the functions that its nodes call.
+class pipeline {
+ public:
+  pipeline(std::span<const device_info> devices, const pass_options& options,
+           const evaluator& evaluate)
+      : devices_(devices), options_(options), evaluate_(evaluate) {}
+
+  /// All but cutting. `passed` is told when a pass is done. `preferred`: see placement_options.
+  template <class Passed>
+  std::vector<kept_apart> run(graph_def& g, std::vector<edge_def>& fetches, placement own_task,
+                              placement preferred, const Passed& passed) {
+    std::vector<kept_apart> apart;
+    if (options_.fuse) {
+      raise_checks(g, fetches);
+      if (check_passes) validate(g);
+    }
+    if (options_.fold) {
+      repeat_last(g, fetches);
+      if (check_passes) validate(g);
+      fold(g, fetches, evaluate_);
+      passed("folding");
+    }
+    place(g, fetches, devices_, {own_task, options_.allow_soft_placement, preferred});
+    passed("placement");
+    if (check_passes) check_placed(g);
+    if (options_.log_device_placement)
+      for (const auto& n : g.nodes)
+        logging::write(logging::level::info,
+                       str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
+    expand_collectives(g, fetches);
+    if (check_passes) validate(g);
+    if (options_.fuse) {
+      auto can_run = [&](placement device, const op_def& made, dtype t) {
+        auto at = std::ranges::find(devices_, device, &device_info::name);
+        return at != devices_.end() && at->kernels->has(made.name, t);
+      };
+      follow_shapes(g, fetches);
+      if (check_passes) validate(g);
+      join_pairs(g, fetches, can_run);
+      if (check_passes) validate(g);
+      apart = fuse(g, fetches, can_run);
+      passed("fusion");
+      for (const auto& n : g.nodes)
+        if (const program* made = program_in(n.attributes))
+          logging::log(logging::level::debug, n.op->name, " node ", n.name, ": ", made->signature);
+      for (const auto& a : apart)
+        logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",
+                     a.reason);
+    }
+    order_transfers(g, fetches);
+    order_variables(g, fetches);
+    passed("ordering");
+    for (node_def& n : g.nodes)
+      if (n.op->role == op_role::call)
+        change_functions(n.attributes, [&](function_def& f) { run_body(f, n); });
+    return apart;
+  }
+
+ private:
+  /// A body is run on the task of the node that calls it, where its parameters and results are.
+  void run_body(function_def& f, const node_def& caller) {
+    for (node_def& n : f.body.nodes)
+      if (n.op->role == op_role::feed) n.requested = caller.device;
+    const placement task = task_of(*caller.device);
+    run(f.body, f.results, task, caller.device, [&](const char*) {
+      if (check_passes) validate(f.body);
+    });
+    for (const node_def& n : f.body.nodes)
+      if (task_of(*n.device) != task)
+        throw error(errc::unimplemented,
+                    str("[", written_op(n), "] is on ", to_string(*n.device), ", and \"",
+                        caller.name, "\", which calls \"", f.name, "\", on ",
+                        to_string(*caller.device), ": the body of a function runs on one task"),
+                    n.name, n.place);
+    part p = cut_body(f.body, f.results, caller.device);
+    f.body = std::move(p.graph);
+    f.results = std::move(p.fetches);
+  }
+
+  const std::span<const device_info> devices_;
+  const pass_options& options_;
+  const evaluator& evaluate_;
+};
+
+}  // namespace
+
 prepared run_passes(flat_graph flat, std::span<const device_info> devices,
                     const pass_options& options, const evaluator& evaluate) {
   graph_def& g = flat.graph;
@@ -52,46 +141,8 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     p.passes.push_back({what, g.nodes.size()});
   };
   passed("written");
-  if (options.fuse) {
-    raise_checks(g, flat.fetches);
-    if (check_passes) validate(g);
-  }
-  if (options.fold) {
-    repeat_last(g, flat.fetches);
-    if (check_passes) validate(g);
-    fold(g, flat.fetches, evaluate);
-    passed("folding");
-  }
-  place(g, flat.fetches, devices, {options.own_task, options.allow_soft_placement});
-  passed("placement");
-  if (check_passes) check_placed(g);
-  if (options.log_device_placement)
-    for (const auto& n : g.nodes)
-      logging::write(logging::level::info,
-                     str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
-  expand_collectives(g, flat.fetches);
-  if (check_passes) validate(g);
-  if (options.fuse) {
-    auto can_run = [&](placement device, const op_def& made, dtype t) {
-      auto at = std::ranges::find(devices, device, &device_info::name);
-      return at != devices.end() && at->kernels->has(made.name, t);
-    };
-    follow_shapes(g, flat.fetches);
-    if (check_passes) validate(g);
-    join_pairs(g, flat.fetches, can_run);
-    if (check_passes) validate(g);
-    p.apart = fuse(g, flat.fetches, can_run);
-    passed("fusion");
-    for (const auto& n : g.nodes)
-      if (const program* made = program_in(n.attributes))
-        logging::log(logging::level::debug, n.op->name, " node ", n.name, ": ", made->signature);
-    for (const auto& a : p.apart)
-      logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",
-                   a.reason);
-  }
-  order_transfers(g, flat.fetches);
-  order_variables(g, flat.fetches);
-  passed("ordering");
+  p.apart =
+      pipeline(devices, options, evaluate).run(g, flat.fetches, options.own_task, nullptr, passed);
   p.parts = cut(g, flat.fetches);
   if (check_passes)
     for (const auto& part : p.parts) check_part(part);

@@ -12,6 +12,9 @@ namespace plan {
 struct placement_options {
   placement default_task;  ///< job, replica and task of the session
   bool soft = false;       ///< if a request cannot be met, use another device, and log it
+  /// Of the body of a function: where its nodes go without a request, but for those of resources,
+  /// if it has kernels for them.
+  placement preferred = nullptr;
 };
 
 /// Sets `device` of every node. A request that names no task means the session's task. Of the

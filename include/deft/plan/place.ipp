@@ -119,6 +119,10 @@ class placer {
     return alone;
   }
 
+  /// Those that the node itself uses: a function's are where its nodes are.
+  static std::vector<resource_ref> resources_of(const node_def& n) {
+    return n.op->resources ? n.op->resources(n.attributes) : std::vector<resource_ref>();
+  }
   void group_resources() {
     for (const auto& n : graph_.nodes)
       for (auto& r : resources_of(n)) {
@@ -134,6 +138,7 @@ class placer {
     return dispatch_type(*n.op, types_, n.outputs);
   }
   bool has_kernels(const device_info& d, const node_def& n) const {
+    if (n.op->role == op_role::call) return true;  // its functions are placed node by node
     const dtype type = type_of(n);
     if (!d.kernels->has(n.op->name, type)) return false;
     if (const program* p = program_in(n.attributes); p && !has_kernels(d, *p)) return false;
@@ -203,10 +208,11 @@ class placer {
     // GPUs first, then CPUs, then other devices.
     auto rank = [](const device_name& d) { return d.type == "gpu" ? 0 : d.type == "cpu" ? 1 : 2; };
     placement found;
-    for (const auto& d : devices_)
-      if (matches(request, *d.name) && has_kernels(d, n) &&
-          (!found || rank(*d.name) < rank(*found)))
-        found = d.name;
+    for (const auto& d : devices_) {
+      if (!matches(request, *d.name) || !has_kernels(d, n)) continue;
+      if (d.name == options_.preferred && !n.op->resources) return d.name;
+      if (!found || rank(*d.name) < rank(*found)) found = d.name;
+    }
     return found;
   }
 

@@ -3,7 +3,7 @@
 // them.
 #pragma once
 #include <algorithm>
-#include <deft/graph/graph_def.hpp>
+#include <deft/graph/function.hpp>
 #include <map>
 #include <vector>
 
@@ -19,7 +19,7 @@ class wait_sets {
   explicit wait_sets(const graph_def& g) : wait_sets() {
     of_.reserve(g.nodes.size());
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
-      add(g.nodes[i], g.nodes[i].op->is(op_traits::waits));
+      add(g.nodes[i], is(g.nodes[i], op_traits::waits));
   }
 
   std::uint32_t of(std::uint32_t node) const { return of_[node]; }

@@ -120,7 +120,7 @@ ext::step_results monitored_session::compute_again(std::span<const ext::output> 
     if (f.port == ext::run_only) continue;
     asked.push_back(f);
     const ext::plan_description needed = session_.describe_request({&f, 1}, {});
-    if (std::ranges::any_of(needed.placed.nodes, ext::plan::is_update))
+    if (std::ranges::any_of(needed.placed.nodes, ext::plan::has_update))
       throw error(
           errc::data_loss,
           "the step was applied, but a value that only it yields was lost with a connection",

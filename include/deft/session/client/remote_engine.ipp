@@ -5,6 +5,7 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/client/remote_engine.hpp>
 #include <deft/session/server/server_table.hpp>
@@ -164,7 +165,7 @@ class remote_engine final : public engine {
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
-    const bool updates = std::ranges::any_of(flat.graph.nodes, plan::is_update);
+    const bool updates = std::ranges::any_of(flat.graph.nodes, plan::has_update);
     const deadline until = std::min(session_->patience(), limits.until);
     const auto made =
         session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)},
@@ -223,7 +224,7 @@ class remote_engine final : public engine {
     check_fetches(flat.fetches.size());
     const auto is_feed = [](const node_def& n) { return n.op->role == op_role::feed; };
     check_feeds(static_cast<std::size_t>(std::ranges::count_if(flat.graph.nodes, is_feed)));
-    for (const auto& n : flat.graph.nodes) check_knows(session_->master->peer(), n);
+    each_node(flat.graph, [&](const node_def& n) { check_knows(session_->master->peer(), n); });
   }
   /// The time until `until`, at least 1 ns. Without a deadline it is longer than any limit
   /// that the master takes, and the master then waits for connect_timeout.

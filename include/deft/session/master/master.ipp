@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/thread.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/kernels/constant_folding.hpp>
 #include <deft/kernels/team.hpp>
 #include <deft/session/master/distributed_step.ipp>
@@ -184,19 +185,20 @@ class cluster_master final : public master_engine {
   /// Throws unimplemented for a node of an operation that the program of its task does not have.
   void check_operations(const graph_def& g) const {
     if (!tasks_->cluster()) return;
-    for (const auto& n : g.nodes)
+    each_node(g, [&](const node_def& n) {
       if (const auto task = task_of(n); task && *task != tasks_->self().name())
         if (const auto link = tasks_->cluster()->links().standing(intern(*task)))
           check_knows(link->peer(), n);
+    });
   }
 
   /// This task, and those that the nodes' requested devices name: only they are contacted.
   std::vector<placement> tasks_of(const graph_def& g) const {
     std::set<placement> wanted{tasks_->self_name()};
     if (tasks_->cluster())
-      for (const auto& n : g.nodes) {
+      each_node(g, [&](const node_def& n) {
         const auto named = task_of(n);
-        if (!named) continue;
+        if (!named) return;
         const device_name& task = *named;
         if (*task.replica == 0 && *task.task < tasks_->cluster()->cluster().tasks(task.job))
           wanted.insert(intern(task));
@@ -207,7 +209,7 @@ class cluster_master final : public master_engine {
                           to_string(tasks_->cluster()->cluster()),
                           *task.replica == 0 ? "" : ", all of replica 0"),
                       n.name, n.place);
-      }
+      });
     return {wanted.begin(), wanted.end()};
   }
 

@@ -6,6 +6,7 @@
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -23,8 +24,8 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     r.task = part.task;
     r.fetches = part.fetch_numbers;
     for (const auto& n : part.graph.nodes) {
-      r.updates |= plan::is_update(n);
-      waits_ |= n.op->is(op_traits::waits);
+      r.updates |= plan::has_update(n);
+      waits_ |= is(n, op_traits::waits);
       draws_ |= plan::draws(n);
       if (n.op->role == op_role::feed) {
         const auto number = decode<op::feed>(n.attributes).index;
@@ -108,7 +109,8 @@ std::vector<task_directory::task_call> master_plan::register_parts_by(
   for (std::size_t i = 0; i < others_.size(); ++i) {
     auto& r = others_[i];
     fill_in(r.registration);
-    for (const auto& n : r.registration.part.graph.nodes) check_knows(links[i]->peer(), n);
+    each_node(r.registration.part.graph,
+              [&](const node_def& n) { check_knows(links[i]->peer(), n); });
     // A task drops the values that others send it for a session whose connection was lost, until it
     // hears of the session again.
     auto m = wire::pack(r.registration);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/server/requests.ipp: handles each kind of message that a server receives.
 #pragma once
+#include <deft/graph/function.hpp>
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
@@ -116,11 +117,12 @@ namespace {
 /// fetches.
 void check_request(const flat_graph& flat) {
   validate(flat.graph);
-  for (const auto& n : flat.graph.nodes)
+  each_node(flat.graph, [](const node_def& n) {
     if (is_transfer(n.op->role))
       throw error(errc::invalid_argument,
                   str("[", n.op->name, "] may only occur in plans, not in a client's graph"),
                   n.name, n.place);
+  });
   validate(flat.graph, flat.fetches);
   if (flat.fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   check_fetches(flat.fetches.size());
