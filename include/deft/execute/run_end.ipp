@@ -151,20 +151,17 @@ error frame_values::explained(const error& e, device_runtime& d) const {
         t.shape.is_static())
       values.emplace_back(bytes_of(t.type, t.shape), str(c_.labels[i.node].name, " ", t));
   }
-  return error(
-      e.code(),
+  return e.with_message(
       str(e.message(), "; the variables there: ", c_.store->largest(d.info().name),
-          "; the values of this step there, not all at a time: ", largest_of(std::move(values))),
-      e.node(), e.where(), e.device());
+          "; the values of this step there, not all at a time: ", largest_of(std::move(values))));
 }
 
 error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
-  return values_.explained(
-      error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name)),
-      c_.device(i));
+  return values_.explained(e.with_node(n.name, n.place, to_string(*c_.device(i).info().name)),
+                           c_.device(i));
 }
 
 }  // namespace deft::ext::exec

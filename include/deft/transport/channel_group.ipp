@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <condition_variable>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/channel_state.hpp>
@@ -339,8 +340,26 @@ void channel_group::dial(const std::string& address, deadline until, channel_eve
       });
 }
 
+std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
+                            const std::string& why) {
+  return str("timed out after ", duration_text(waited), " waiting for ", address, ": ", why);
+}
+
 std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
                                                 channel_events events, const std::string& task) {
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    return dial_and_wait(address, until, std::move(events), task);
+  } catch (const error& e) {
+    if (e.reason() != error_reason::connect_timeout) throw;
+    throw e.with_message(
+        timeout_message(address, std::chrono::steady_clock::now() - began, e.message()));
+  }
+}
+
+std::shared_ptr<channel> channel_group::dial_and_wait(const std::string& address, deadline until,
+                                                      channel_events events,
+                                                      const std::string& task) {
   struct outcome {
     std::shared_ptr<channel> link;
     std::shared_ptr<const error> failure;

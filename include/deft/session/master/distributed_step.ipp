@@ -309,12 +309,10 @@ class master_plan::distributed_step final : public answer_listener,
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
     if (e->code() != errc::unavailable && e->code() != errc::aborted) return e;
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
-      e = std::make_shared<const error>(e->code(), e->message(), n->name, n->place,
-                                        to_string(*n->device));
+      e = std::make_shared<const error>(e->with_node(n->name, n->place, to_string(*n->device)));
     if (updates().tasks.empty()) return e;
-    return std::make_shared<const error>(e->code(),
-                                         e->message() + "; the step may have been applied",
-                                         e->node(), e->where(), e->device());
+    return std::make_shared<const error>(
+        e->with_message(e->message() + "; the step may have been applied"));
   }
   const node_def* node_on_lost_task() const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
