@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+
 #include <atomic>
 #include <deft/transport/channel_group.hpp>
 #include <map>
@@ -132,6 +134,30 @@ TEST_CASE("serve_until reads if no thread does, and does not replace one") {
   stop = true;
   h.notify();
   other.join();
+}
+
+TEST_CASE("a thread that would read for others sleeps while one waits for itself") {
+  channel_group h(client_of_test());
+  std::atomic<bool> stop{false}, leads{false}, over{false};
+  std::thread waits([&] { h.wait_until([&] { return leads = true, stop.load(); }, soon()); });
+  while (!leads) std::this_thread::yield();
+  long switches = 0;
+  std::thread reads([&] {
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    while (!h.read_until([&] { return over.load(); }, soon())) continue;
+    getrusage(RUSAGE_THREAD, &after);
+    switches = after.ru_nvcsw - before.ru_nvcsw;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  // What it waits for comes while the other thread still waits.
+  over = true;
+  h.notify();
+  reads.join();
+  CHECK(switches < 30);  // by looking every 4 ms it would be 100
+  stop = true;
+  h.notify();
+  waits.join();
 }
 
 TEST_CASE("many threads share a group and its channels") {
