@@ -8,20 +8,6 @@
 #include <thread>
 
 namespace deft::ext::exec {
-namespace {
-
-/// Between two looks at a device that has been waited for that long. A thread that sleeps is late
-/// by some 60 us, so only those sleep to whom that is little.
-void rest_after(std::chrono::steady_clock::duration waited) {
-  using namespace std::chrono_literals;
-  if (waited < 5ms)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(waited / 128, 500us));
-}
-
-}  // namespace
-
 bool frame_state::finish() {
   const auto end = static_cast<std::uint32_t>(lanes_.size());
   struct countdown {
@@ -38,14 +24,15 @@ bool frame_state::finish() {
   if (!std::exchange(ends_known_, true))
     for (auto* d : c_.queues)
       if (auto e = d->record()) ends_.push_back(std::move(e));
-  const auto begin = std::chrono::steady_clock::now();
+  // A thread that sleeps is late by some 60 us, so only those sleep to whom that is little.
+  const auto awake_until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
   for (;;) {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
     if (ends_.empty()) break;
     gate(end)->listen();
     if (!failed_ && context_->stop.stop_requested()) stop_devices();
-    if (driver_->may_wait()) {
-      rest_after(std::chrono::steady_clock::now() - begin);
+    if (driver_->may_wait() && std::chrono::steady_clock::now() < awake_until) {
+      std::this_thread::yield();
       continue;
     }
     const auto unheard = failure_of([&] {
@@ -56,7 +43,7 @@ bool frame_state::finish() {
         });
     });
     if (unheard)  // there is no memory for a call back
-      rest_after(std::chrono::steady_clock::now() - begin);
+      std::this_thread::yield();
     else if (gate(end)->park())
       return false;
   }
