@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/error.hpp>
+#include <deft/core/failure.hpp>
 
 #include "testing.hpp"
 
@@ -33,6 +34,24 @@ TEST_CASE("an error keeps its code, node, location and device") {
   CHECK(e.node() == "w1");
   CHECK(e.device() == "/cpu:0");
   CHECK(e.where() == source_place{"m.cpp", 3});
+}
+
+TEST_CASE("an error keeps its reason when it is copied, stored, or told in other words") {
+  CHECK(error(errc::aborted, "gone").reason() == error_reason::none);
+  const auto stored = failure_of([] {
+    fail(errc::failed_precondition, error_reason::uninitialized, "variable \"", 'w', "\" is empty");
+  });
+  CHECK(stored->code() == errc::failed_precondition);
+  CHECK(stored->message() == "variable \"w\" is empty");
+  CHECK(error(*stored).reason() == error_reason::uninitialized);
+
+  const error located = stored->with_node("w1", {"m.cpp", 3}, "/cpu:0");
+  CHECK(located.reason() == error_reason::uninitialized);
+  CHECK(located.what() == str(stored->message(), ", node \"w1\" at m.cpp:3 on /cpu:0"));
+  const error other = located.with_message("it has no value");
+  CHECK(other.reason() == error_reason::uninitialized);
+  CHECK(other.code() == errc::failed_precondition);
+  CHECK(other.what() == std::string("it has no value, node \"w1\" at m.cpp:3 on /cpu:0"));
 }
 
 TEST_CASE("fail joins its arguments and throws a standard exception") {

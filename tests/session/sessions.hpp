@@ -51,6 +51,7 @@ struct outcome {
   deft::errc code{};
   std::string message, node, device;
   unsigned line = 0;
+  deft::ext::error_reason reason{};
 
   bool says(const std::string& text) const { return message.find(text) != message.npos; }
 };
@@ -62,7 +63,7 @@ outcome outcome_of(F&& f) {
   try {
     f();
   } catch (const deft::error& e) {
-    return {e.code(), e.what(), e.node(), e.device(), e.where().line};
+    return {e.code(), e.what(), e.node(), e.device(), e.where().line, e.reason()};
   }
   return {};
 }

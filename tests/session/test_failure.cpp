@@ -179,6 +179,7 @@ TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and
   auto o = outcome_of([&] { session s("deft://" + at.text, {.connect_timeout = 1200ms}); });
   CAPTURE(o);
   CHECK(o.code == errc::unavailable);
+  CHECK(o.reason == error_reason::connect_timeout);
   CHECK(o.message == str("timed out after 1.2 s waiting for ", at.text, ": Connection refused"));
   std::string lines = join(log.take(), "\n");
   INFO(lines);
@@ -203,6 +204,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the time
                           outcome_of([&] { s.reset(); })}) {
       CAPTURE(o);
       CHECK(o.code == errc::unavailable);
+      CHECK(o.reason == error_reason::connect_timeout);
       CHECK(o.message.starts_with(late));
     }
     const auto o = outcome_of([&] { s.run(run_options{.timeout = 50ms}, x); });

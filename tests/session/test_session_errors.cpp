@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How runs of a session fail, and what their errors say.
 #include <algorithm>
-#include <deft/session/session.hpp>
+#include <deft/session/session_impl.hpp>
 #include <thread>
 
 #include "sessions.hpp"
@@ -50,6 +50,49 @@ TEST_CASE_FIXTURE(own_graph,
   const auto o = asked("/job:localhost/task:3");
   CAPTURE(o);
   CHECK(o.says("session_options.allow_soft_placement would place it on "));
+}
+
+TEST_CASE_FIXTURE(own_graph, "what a run advises depends on the reason of its error alone") {
+  session s;
+  placeholder<float> x("x");
+  variable<float> w("w", 0.f);
+  const auto advised = [&](errc code, error_reason reason) {
+    const std::vector<output> fetches{any_tensor(w).handle()};
+    return outcome_of([&] {
+             try {
+               throw error(code, reason, "in other words", "w", {"m.cpp", 3});
+             } catch (const error& e) {
+               s.impl().rethrow(e, fetches, {"run.cpp", 7});
+             }
+           })
+        .message;
+  };
+  const std::string end = " (run at run.cpp:7), node \"w\" at m.cpp:3";
+  CHECK(advised(errc::invalid_argument, error_reason::not_fed) ==
+        "in other words: feed one, as in s.run(fetch, placeholder = value)" + end);
+  CHECK(advised(errc::invalid_argument, error_reason::not_needed) == "in other words" + end);
+  CHECK(advised(errc::failed_precondition, error_reason::uninitialized)
+            .starts_with("in other words; run initialize_all(), "));
+  CHECK(advised(errc::failed_precondition, error_reason::none) ==
+        "in other words, node \"w\" at m.cpp:3");
+
+  // An error keeps its reason on its way from a worker to the master, and from there to a client.
+  local_cluster c{{"worker", 2}};
+  const std::string address = c.spec().address("worker", 0);
+  // By another name of this host it is not recognized as a server of this process.
+  session remote("deft://localhost" + address.substr(address.rfind(':')));
+  for (const std::string task : {"0", "1"}) {
+    CAPTURE(task);
+    auto there = on(device("/job:worker/task:" + task));
+    const variable<float> v("v" + task, 0.f);
+    auto o = outcome_of([&] { remote.run(v); });
+    CAPTURE(o);
+    CHECK(o.reason == error_reason::uninitialized);
+    CHECK(o.says("is not initialized; run initialize_all(), "));
+    o = outcome_of([&] { remote.run(x + 1.f); });
+    CHECK(o.reason == error_reason::not_fed);
+    CHECK(o.says("none was fed: feed one, "));
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "an error that is not that of a node has the line of the run") {

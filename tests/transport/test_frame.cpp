@@ -277,21 +277,32 @@ TEST_CASE("memory is taken as the bytes of a frame arrive, not as they are annou
   set_host_memory_limit(0);
 }
 
-TEST_CASE("errors travel with code, message, node, device and source location") {
+TEST_CASE("errors travel with code, reason, message, node, device and source location") {
   message m;
-  encode_error(m, 9, error(errc::out_of_range, "index 7", "gather_1", {"model.cpp", 31}, "/cpu:0"));
+  encode_error(m, 9,
+               error(errc::out_of_range, error_reason::not_fed, "index 7", "gather_1",
+                     {"model.cpp", 31}, "/cpu:0"));
   CHECK(m.kind == message_kind::error);
   CHECK(m.id == 9);
   error e = decode_error(m);
   CHECK(e.code() == errc::out_of_range);
+  CHECK(e.reason() == error_reason::not_fed);
   CHECK(e.message() == "index 7");
   CHECK(e.node() == "gather_1");
   CHECK(e.device() == "/cpu:0");
   CHECK(to_string(e.where()) == "model.cpp:31");
   m.meta.pop_back();
   CHECK(decode_error(m).code() == errc::data_loss);
-  m.meta = to_bytes(std::uint8_t{99}, "s", "", "", owned_place{});
+  // Numbers that this process does not know.
+  m.meta = to_bytes(std::uint8_t{99}, std::uint8_t{2}, "s", "", "", owned_place{});
   CHECK(decode_error(m).code() == errc::unknown);
+  CHECK(decode_error(m).reason() == error_reason::not_needed);
+  m.meta = to_bytes(std::uint8_t{9}, static_cast<std::uint8_t>(last_error_reason), "s", "", "",
+                    owned_place{});
+  CHECK(decode_error(m).reason() == last_error_reason);
+  m.meta[1] = static_cast<std::byte>(static_cast<int>(last_error_reason) + 1);
+  CHECK(decode_error(m).code() == errc::failed_precondition);
+  CHECK(decode_error(m).reason() == error_reason::none);
 }
 
 TEST_CASE("what an error of a peer says controls no terminal, and is no line of a log") {

@@ -79,13 +79,25 @@ inline std::string sentence(const std::string& message, const std::string& node,
 
 error::error(errc code, std::string message, std::string node, ext::owned_place place,
              std::string device)
+    : error(code, ext::error_reason::none, std::move(message), std::move(node), std::move(place),
+            std::move(device)) {}
+error::error(errc code, ext::error_reason reason, std::string message, std::string node,
+             ext::owned_place place, std::string device)
     : std::runtime_error(detail::sentence(message, node, place, device)),
       code_(code),
+      reason_(reason),
       what_(std::runtime_error::what()),
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),
       place_(std::move(place)) {}
+
+error error::with_message(std::string message) const {
+  return error(code_, reason_, std::move(message), node_, place_, device_);
+}
+error error::with_node(std::string node, ext::owned_place place, std::string device) const {
+  return error(code_, reason_, message_, std::move(node), std::move(place), std::move(device));
+}
 
 namespace {
 /// Letters to insert, remove or replace. (Levenshtein, row by row.)

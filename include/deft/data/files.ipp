@@ -57,8 +57,7 @@ bool record_source::next(std::optional<std::tuple<std::string>>& element) {
 }
 
 void placed_record::rethrow(const error& e) const {
-  throw error(e.code(), str(e.message(), " (the record at offset ", offset, " of ", *file, ")"),
-              e.node(), e.where(), e.device());
+  throw e.with_message(str(e.message(), " (the record at offset ", offset, " of ", *file, ")"));
 }
 
 bool placed_record_source::next(std::optional<std::tuple<placed_record>>& element) {

@@ -175,7 +175,7 @@ device_spec device(std::string_view name, ext::source_place w) {
   try {
     return device(parse_device(name));
   } catch (const error& e) {
-    throw error(e.code(), e.message(), {}, w);
+    throw e.with_node({}, w);
   }
 }
 device_spec device(const device_name& name) {

@@ -71,7 +71,8 @@ void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
     case action::fetch:
       return fetch(i, in, l);
     case action::refuse:
-      fail(errc::invalid_argument, "[placeholder] a value is needed, and none was fed");
+      fail(errc::invalid_argument, error_reason::not_fed,
+           "[placeholder] a value is needed, and none was fed");
     default:
       fail(errc::internal, "an item that is not an operation's");
   }
@@ -182,7 +183,8 @@ void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_
   fail_if_restoring(v);
   if (i.what == action::update) need_standing(v, i, o);
   if (!v.value.valid())
-    fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
+    fail(errc::failed_precondition, error_reason::uninitialized, "variable \"", v.name,
+         "\" is not initialized");
   const tensor_type& declared = variable_of(i, o);
   if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
     fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),

@@ -9,20 +9,6 @@
 #include <thread>
 
 namespace deft::ext::exec {
-namespace {
-
-/// Between two looks at a device that has been waited for that long. A thread that sleeps is late
-/// by some 60 us, so only those sleep to whom that is little.
-void rest_after(std::chrono::steady_clock::duration waited) {
-  using namespace std::chrono_literals;
-  if (waited < 5ms)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(waited / 128, 500us));
-}
-
-}  // namespace
-
 bool frame_state::finish() {
   const auto end = static_cast<std::uint32_t>(lanes_.size());
   struct countdown {
@@ -39,14 +25,15 @@ bool frame_state::finish() {
   if (!std::exchange(ends_known_, true))
     for (auto* d : c_.queues)
       if (auto e = d->record()) ends_.push_back(std::move(e));
-  const auto begin = std::chrono::steady_clock::now();
+  // A thread that sleeps is late by some 60 us, so only those sleep to whom that is little.
+  const auto awake_until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
   for (;;) {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
     if (ends_.empty()) break;
     gate(end)->listen();
     if (!failed_ && context_->stop.stop_requested()) stop_devices();
-    if (driver_->may_wait()) {
-      rest_after(std::chrono::steady_clock::now() - begin);
+    if (driver_->may_wait() && std::chrono::steady_clock::now() < awake_until) {
+      std::this_thread::yield();
       continue;
     }
     const auto unheard = failure_of([&] {
@@ -57,7 +44,7 @@ bool frame_state::finish() {
         });
     });
     if (unheard)  // there is no memory for a call back
-      rest_after(std::chrono::steady_clock::now() - begin);
+      std::this_thread::yield();
     else if (gate(end)->park())
       return false;
   }
@@ -154,20 +141,17 @@ error frame_values::explained(const error& e, device_runtime& d) const {
         t.shape.is_static())
       values.emplace_back(bytes_of(t.type, t.shape), str(c_.labels[i.node].name, " ", t));
   }
-  return error(
-      e.code(),
+  return e.with_message(
       str(e.message(), "; the variables there: ", c_.store->largest(d.info().name),
-          "; the values of this step there, not all at a time: ", largest_of(std::move(values))),
-      e.node(), e.where(), e.device());
+          "; the values of this step there, not all at a time: ", largest_of(std::move(values))));
 }
 
 error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
-  return values_.explained(
-      error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name)),
-      c_.device(i));
+  return values_.explained(e.with_node(n.name, n.place, to_string(*c_.device(i).info().name)),
+                           c_.device(i));
 }
 
 }  // namespace deft::ext::exec

@@ -34,8 +34,8 @@ class compiler {
       try {
         add(i);
       } catch (const error& e) {
-        throw error(e.code(), e.message(), e.node().empty() ? nodes[i].name.str() : e.node(),
-                    nodes[i].place, nodes[i].device ? to_string(*nodes[i].device) : std::string());
+        throw e.with_node(e.node().empty() ? nodes[i].name.str() : e.node(), nodes[i].place,
+                          nodes[i].device ? to_string(*nodes[i].device) : std::string());
       }
     }
     for (auto e : part_.fetches) fetch(e);

@@ -59,7 +59,8 @@ class snapshot_kernel final : public value_kernel {
       for (const auto& v : variables_) {
         if (v->restoring) fail(errc::aborted, "variable \"", v->name, "\" is being restored");
         if (!v->value.valid())
-          fail(errc::failed_precondition, "variable \"", v->name, "\" is not initialized");
+          fail(errc::failed_precondition, error_reason::uninitialized, "variable \"", v->name,
+               "\" is not initialized");
         values.push_back(v->value);
       }
     }

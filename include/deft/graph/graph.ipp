@@ -72,7 +72,7 @@ const std::string& name_of(const node& n) { return n.owner()->name_of(n); }
 
 void rethrow_at(const error& e, const node& n) {
   if (!e.node().empty()) throw e;
-  throw error(e.code(), e.message(), name_of(n), n.place(), e.device());
+  throw e.with_node(name_of(n), n.place(), e.device());
 }
 
 }  // namespace ext

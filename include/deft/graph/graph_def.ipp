@@ -32,8 +32,9 @@ class flattener {
     validate(flat_.graph, flat_.fetches);
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
-        throw error(errc::invalid_argument, "no fetch needs the tensor that is fed",
-                    name_of(*feeds[i].node), feeds[i].node->place());
+        throw error(errc::invalid_argument, error_reason::not_needed,
+                    "no fetch needs the tensor that is fed", name_of(*feeds[i].node),
+                    feeds[i].node->place());
   }
   flat_graph take() { return std::move(flat_); }
 
@@ -214,7 +215,7 @@ void validate(const graph_def& g) {
           fail(errc::invalid_argument, "[", n.op->name, "] output ", o, " is ", out[o], ", not ",
                n.outputs[o]);
     } catch (const error& e) {
-      throw error(e.code(), e.message(), n.name, n.place);
+      throw e.with_node(n.name, n.place);
     }
   }
 }

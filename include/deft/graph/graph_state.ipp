@@ -297,8 +297,7 @@ node_ref graph_state::add_here(node_request&& r, const scope_ref& s,
       return resolve_device(
           s, {r.def->name, r.name, valued ? r.inputs[0].type().type : dtype::none, r.def->role});
     } catch (const error& e) {  // of a device function
-      throw error(e.code(), e.message(), std::string(r.name.empty() ? r.def->name : r.name),
-                  r.place);
+      throw e.with_node(std::string(r.name.empty() ? r.def->name : r.name), r.place);
     }
   };
   placement device = r.device ? *r.device : wanted();
@@ -349,8 +348,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
     }
     infer_types(*r.def, {in_types_, r.attributes}, out_types_);
   } catch (const error& e) {
-    throw error(e.code(), e.message(),
-                str(prefix, printable(r.name.empty() ? r.def->name : r.name)), r.place);
+    throw e.with_node(str(prefix, printable(r.name.empty() ? r.def->name : r.name)), r.place);
   }
   std::string name;
   if (!r.name.empty()) {

@@ -132,27 +132,28 @@ void session_impl::check_graphs(std::span<const output> fetches) {
 
 void session_impl::rethrow(const error& e, std::span<const output> fetches, source_place w) const {
   const std::string run = w.known() ? str(" (run ", where_of(w), ")") : std::string();
-  if (e.message().ends_with("none was fed"))
-    throw error(e.code(), e.message() + ": feed one, as in s.run(fetch, placeholder = value)" + run,
-                e.node(), e.where(), e.device());
-  if (e.message().ends_with("the tensor that is fed"))
-    throw error(e.code(), e.message() + run, e.node(), e.where(), e.device());
-  if (e.code() != errc::failed_precondition || !e.message().ends_with("is not initialized") ||
-      fetches.empty()) {
-    if (e.where().known() || !w.known()) throw;
-    throw error(e.code(), e.message(), e.node(), w, e.device());
+  const auto with_advice = [&](const char* advice) {
+    return e.with_message(str(e.message(), advice, run));
+  };
+  switch (e.reason()) {
+    case error_reason::not_fed:
+      throw with_advice(": feed one, as in s.run(fetch, placeholder = value)");
+    case error_reason::not_needed:
+      throw with_advice("");
+    case error_reason::uninitialized:
+      if (fetches.empty()) break;
+      throw with_advice(graph::of(*fetches[0].node) == current_graph()
+                            ? "; run initialize_all(), once all variables have been created, those "
+                              "of optimizers included"
+                            : "; initialize_all() initializes the current graph of this thread, "
+                              "which is another one: auto scope = as_default(graph_of(t)) makes "
+                              "that of t current");
+    case error_reason::none:
+    case error_reason::connect_timeout:
+      break;
   }
-  const bool is_current = graph::of(*fetches[0].node) == current_graph();
-  throw error(
-      e.code(),
-      e.message() +
-          (is_current ? "; run initialize_all(), once all variables have been created, those "
-                        "of optimizers included"
-                      : "; initialize_all() initializes the current graph of this thread, "
-                        "which is another one: auto scope = as_default(graph_of(t)) makes "
-                        "that of t current") +
-          run,
-      e.node(), e.where(), e.device());
+  if (e.where().known() || !w.known()) throw;
+  throw e.with_node(e.node(), w, e.device());
 }
 
 std::shared_ptr<ready_plan> session_impl::make_plan(std::span<const output> fetches,

@@ -80,11 +80,9 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
         began_at_ < 0 ? "" : ext::str("; training goes on at global step ", began_at_));
     return updated;
   } catch (const error& e) {
-    throw error(why.code(),
-                ext::str(why.message(), "; recovery failed after ",
-                         ext::duration_text(std::chrono::steady_clock::now() - began), ": ",
-                         news_of(without_time(e.message()), why.message())),
-                why.node(), why.where(), why.device());
+    throw why.with_message(ext::str(why.message(), "; recovery failed after ",
+                                    ext::duration_text(std::chrono::steady_clock::now() - began),
+                                    ": ", news_of(without_time(e.message()), why.message())));
   }
 }
 

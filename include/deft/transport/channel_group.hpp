@@ -120,6 +120,11 @@ struct channel_options {
   bool local_sockets = true;
 };
 
+/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused". `why` is what the last
+/// attempt to connect failed with.
+std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
+                            const std::string& why);
+
 /// A client's channels, and waiting for them. The first thread that waits is the leader: it reads
 /// all channels and distributes answers, without a thread switch for its own. The others sleep
 /// until their answer has arrived or they can become the leader. While no thread waits, one of the
@@ -133,14 +138,19 @@ class channel_group {
   channel_group(const channel_group&) = delete;
 
   /// Connects to `address` ("host:port") and performs the handshake. Retries until the deadline
-  /// while no server answers there, and logs that it does. Throws unavailable, with the address,
-  /// the time and the last reason; if the server refuses, at once the code (unauthenticated,
-  /// failed_precondition, …) and the message that it sent. A server has to be a task of a cluster;
-  /// `task`: the one that the caller wants ("/job:ps/replica:0/task:0"), by whose name the server
-  /// has to answer, with a certificate for it if TLS is used, else failed_precondition; empty: any.
+  /// while no server answers there, and logs that it does. Throws unavailable, with the reason
+  /// connect_timeout and a timeout_message; if the server refuses, at once the code
+  /// (unauthenticated, failed_precondition, …) and the message that it sent. A server has to be a
+  /// task of a cluster; `task`: the one that the caller wants ("/job:ps/replica:0/task:0"), by
+  /// whose name the server has to answer, with a certificate for it if TLS is used, else
+  /// failed_precondition; empty: any.
   std::shared_ptr<channel> connect(const std::string& address, deadline until,
                                    channel_events events = {}, const std::string& task = {});
-  /// As connect, without waiting: calls `then` once, on the thread that reads the channels.
+  /// As connect, but the message of a connect_timeout is only what the last attempt failed with:
+  /// the caller says how long it has waited.
+  std::shared_ptr<channel> dial_and_wait(const std::string& address, deadline until,
+                                         channel_events events = {}, const std::string& task = {});
+  /// As dial_and_wait, without waiting: calls `then` once, on the thread that reads the channels.
   void dial(const std::string& address, deadline until, channel_events events, link_callback then,
             const std::string& task = {});
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <condition_variable>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/channel_state.hpp>
@@ -61,9 +62,10 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   /// Called by the thread that reads: an answer that a thread may wait for is there.
   void note_answer() {
     epoch_.fetch_add(1);
-    if (followers_.load() == 0) return;
+    if (followers_.load() == 0 && readers_.load() == 0) return;
     { std::lock_guard lock(guard_); }  // they are either asleep or yet to look
     turn_.notify_all();                // without the lock, for which they would wait again
+    free_.notify_all();
   }
 
   /// Called before a call: other threads may spin until it is done.
@@ -137,19 +139,26 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       }
     } self{*this, ready, context};
     constexpr auto shortest = std::chrono::milliseconds(1), longest = 4 * shortest;
-    auto pause = shortest;
+    auto moment = shortest;
     const serving_threads::blocking_region while_waiting;
     for (;;) {
+      const auto seen = epoch_.load();
+      if (ready(context)) return true;
       std::unique_lock lock(guard_);
       if (led_ || followers_.load() > 0 || std::exchange(waited_for_, false)) {
+        ++readers_;
+        // Until the lead is free, or notify(); as for followers.
+        if (led_ && epoch_.load() == seen) free_.wait_until(lock, until);
+        --readers_;
         lock.unlock();
-        if (ready(context)) return true;
-        if (std::chrono::steady_clock::now() >= until) return false;
-        std::this_thread::sleep_for(pause);
-        pause = std::min(2 * pause, longest);
+        if (std::chrono::steady_clock::now() >= until) return ready(context);
+        // The moment itself, in which nobody wakes this thread: a thread that waits again and again
+        // would have to each time.
+        std::this_thread::sleep_for(moment);
+        moment = std::min(2 * moment, longest);
         continue;
       }
-      pause = shortest;
+      moment = shortest;
       led_ = reads_for_others_ = true;
       lock.unlock();
       const lead_end at_end(*this);
@@ -171,9 +180,10 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         std::lock_guard lock(h.guard_);
         h.waited_for_ |= !h.reads_for_others_;
         h.led_ = h.reads_for_others_ = h.wanted_ = false;
-        if (h.followers_.load() == 0) return;
+        if (h.followers_.load() == 0 && h.readers_.load() == 0) return;
       }
       h.turn_.notify_one();
+      h.free_.notify_one();
     }
   };
 
@@ -261,11 +271,13 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   event_loop& loop_ = event_loop::of_callers();
   event_loop::sleeper sleeper_;  ///< of the leader
   mutable std::mutex guard_;
-  std::condition_variable turn_;
+  std::condition_variable turn_;  ///< of followers
+  std::condition_variable free_;  ///< of threads that would read for others
   std::vector<std::shared_ptr<channel_state>> channels_;
   std::atomic<std::uint64_t> version_{1};
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<int> followers_{0};
+  std::atomic<int> readers_{0};  ///< asleep, as other threads wait for themselves
   std::atomic<bool> asleep_{false}, told_{true};
   bool led_ = false;
   bool reads_for_others_ = false;  ///< the leader reads for others, in read()
@@ -339,8 +351,26 @@ void channel_group::dial(const std::string& address, deadline until, channel_eve
       });
 }
 
+std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
+                            const std::string& why) {
+  return str("timed out after ", duration_text(waited), " waiting for ", address, ": ", why);
+}
+
 std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
                                                 channel_events events, const std::string& task) {
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    return dial_and_wait(address, until, std::move(events), task);
+  } catch (const error& e) {
+    if (e.reason() != error_reason::connect_timeout) throw;
+    throw e.with_message(
+        timeout_message(address, std::chrono::steady_clock::now() - began, e.message()));
+  }
+}
+
+std::shared_ptr<channel> channel_group::dial_and_wait(const std::string& address, deadline until,
+                                                      channel_events events,
+                                                      const std::string& task) {
   struct outcome {
     std::shared_ptr<channel> link;
     std::shared_ptr<const error> failure;

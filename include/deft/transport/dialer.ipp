@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/dialer.hpp>
@@ -234,8 +233,7 @@ void dialer::give_up() {
           why_ = accepted             ? "it accepted the connection, but does not answer"
                  : endpoints_.empty() ? "its name has not been resolved"
                                       : "it did not answer";
-        fail(errc::unavailable, "timed out after ", duration_text(clock::now() - began_),
-             " waiting for ", address_, ": ", why_);
+        fail(errc::unavailable, error_reason::connect_timeout, why_);
       }));
 }
 

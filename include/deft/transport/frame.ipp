@@ -28,21 +28,25 @@ void encode_error(message& m, std::uint64_t id, const error& e) {
   m.kind = message_kind::error;
   m.id = id;
   out_archive ar(m.meta);
-  ar& static_cast<std::uint8_t>(e.code()) & e.message() & e.node() & e.device() & e.where();
+  ar& static_cast<std::uint8_t>(e.code()) & static_cast<std::uint8_t>(e.reason()) & e.message() &
+      e.node() & e.device() & e.where();
 }
 
 error decode_error(const message& m) {
   try {
-    std::uint8_t code = 0;
+    std::uint8_t code = 0, reason = 0;
     std::string sentence, node, device;
     owned_place place;
     in_archive ar(m.meta);
-    ar& code& sentence& node& device& place;
+    ar& code& reason& sentence& node& device& place;
     ar.finish();
     bool known = code >= 1 && code <= static_cast<std::uint8_t>(errc::unauthenticated);
+    // A peer of the same version knows the same reasons, but may say anything.
+    const bool is_reason = reason <= static_cast<std::uint8_t>(last_error_reason);
     constexpr std::size_t longest_name = 1024;
-    return error(known ? static_cast<errc>(code) : errc::unknown, printable(sentence),
-                 printable(node, longest_name),
+    return error(known ? static_cast<errc>(code) : errc::unknown,
+                 is_reason ? static_cast<error_reason>(reason) : error_reason::none,
+                 printable(sentence), printable(node, longest_name),
                  {std::make_shared<const std::string>(printable(place.file, longest_name)),
                   place.line, place.approximate},
                  printable(device, longest_name));

@@ -187,7 +187,7 @@ bool client_handshake::on_lost(const error& why) {
   if (const auto r = connection_->refusal())
     throw error(r->code(), str(peer, " refused the connection: ", r->message()));
   if (why.message().find(peer.address) != std::string::npos) throw why;
-  throw error(why.code(), str("cannot connect to ", peer, ": ", why.message()));
+  throw why.with_message(str("cannot connect to ", peer, ": ", why.message()));
 }
 
 void client_handshake::close() {

@@ -77,10 +77,11 @@ struct wire_limits {
   static constexpr wire_limits before_authentication() { return {std::uint64_t{64} << 10, 0, 0}; }
 };
 
-/// Fills `m` with the answer that call `id` failed: code, message, node, device and source location
-/// of `e`.
+/// Fills `m` with the answer that call `id` failed: code, reason, message, node, device and source
+/// location of `e`.
 void encode_error(message& m, std::uint64_t id, const error& e);
-/// The error in a message of kind `error`; data_loss if it cannot be decoded.
+/// The error in a message of kind `error`; data_loss if it cannot be decoded. A code that
+/// this process does not know becomes `unknown`, a reason `none`.
 error decode_error(const message& m);
 
 }  // namespace deft::ext

@@ -360,6 +360,13 @@ TEST_CASE("the wire page has the numbers of dtypes and errors") {
   for (const auto& [name, number] : enumerators(file("include/deft/core/error.hpp"), "errc"))
     codes[name] = std::stoi(number);
   CHECK(numbers(type_row("code")) == codes);
+  std::map<std::string, int> reasons;
+  for (const auto& [name, number] :
+       enumerators(file("include/deft/core/error.hpp"), "error_reason"))
+    reasons[name] = std::stoi(number);
+  const std::string of_reasons = type_row("reason");
+  CHECK(numbers(of_reasons.substr(0, of_reasons.find(';'))) == reasons);
+  CHECK(reasons.size() == static_cast<std::size_t>(last_error_reason) + 1);
 }
 
 TEST_CASE("the wire page has the limits") {

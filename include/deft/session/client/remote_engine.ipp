@@ -46,10 +46,10 @@ struct remote_session {
     const bool limited = options.timeout.count() && options.timeout < options.connect_timeout;
     const auto most = limited ? options.timeout : options.connect_timeout;
     try {
-      master = links.connect(address, until, {}, task);
+      master = links.dial_and_wait(address, until, {}, task);
     } catch (const error& e) {
-      if (e.code() != errc::unavailable) throw;
-      throw error(limited ? errc::deadline_exceeded : errc::unavailable,
+      if (e.reason() != error_reason::connect_timeout) throw;
+      throw error(limited ? errc::deadline_exceeded : errc::unavailable, e.reason(),
                   str(task, task.empty() ? "" : ": ", timeout_message(address, most, e.message())));
     }
   }
@@ -128,8 +128,7 @@ class remote_plan final : public ready_plan {
       if (borrows) session_->master->copy_borrowed();
       // A master that answers says so itself.
       if (!lost || !updates_ || e.code() != errc::unavailable) throw;
-      throw error(e.code(), e.message() + "; the step may have been applied", e.node(), e.where(),
-                  e.device());
+      throw e.with_message(e.message() + "; the step may have been applied");
     }
     if (options.trace) options.trace->events = std::move(r.trace);
     std::vector<any_array> values(types_.size());

@@ -15,8 +15,7 @@ namespace deft::ext {
 
 /// One step: the calls to the other tasks, and this task's own part. It never blocks: every event
 /// calls look(), and the thread whose event was the last one ends the step.
-class master_plan::distributed_step final : public answer_listener,
-                                            public session_events,
+class master_plan::distributed_step final : public session_events,
                                             public std::enable_shared_from_this<distributed_step> {
  public:
   distributed_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
@@ -30,6 +29,7 @@ class master_plan::distributed_step final : public answer_listener,
         links_(plan_->others_.size()),
         calls_(plan_->others_.size()),
         called_(calls_.size()),
+        answers_(calls_.size(), part_answer(*this)),
         unanswered_(calls_.size()) {}
   ~distributed_step() override { end_step(); }
 
@@ -53,27 +53,6 @@ class master_plan::distributed_step final : public answer_listener,
     look();
   }
 
-  /// Takes the values for the own part out of an answer.
-  void came(message& m) override {
-    if (m.flags == 0) return;
-    auto v = wire::unpack<wire::values>(m);
-    if (v.keys.empty()) {
-      m = wire::pack(std::move(v));  // unpacked again when the step ends
-      return;
-    }
-    if (!plan_->own_part_.task)
-      fail(errc::data_loss, "an answer has values for a part that this task does not have");
-    const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
-    wire::tensors own{tasks_.session(), number_, std::move(v.keys), {}};
-    own.values.assign(std::move_iterator(first), std::move_iterator(v.tensors.end()));
-    v.tensors.erase(first, v.tensors.end());
-    m = wire::pack(wire::values{std::move(v.tensors), {}, std::move(v.trace)});
-    tasks_.cluster()->deliver(std::move(own), nullptr);
-  }
-  /// Only a failure, or the last answer, can end the step.
-  void answered(pending& p) override {
-    if (--unanswered_ == 0 || p.failed()) look();
-  }
   void on_channel_lost() override { look(); }
 
   void on_link_lost(const wire::link_lost& l) override {
@@ -111,6 +90,33 @@ class master_plan::distributed_step final : public answer_listener,
     bool begun = false;
     std::atomic<bool> done{true};
   };
+
+  /// The answer of a task. It lives as long as the step.
+  struct part_answer final : answer_listener {
+    distributed_step* step;
+    wire::values values = {};  ///< of the fetches
+
+    explicit part_answer(distributed_step& s) : step(&s) {}
+    void came(message& m) override {
+      values = wire::unpack<wire::values>(m);
+      if (!values.keys.empty()) step->take_own(values);
+    }
+    /// Only a failure, or the last answer, can end the step.
+    void answered(pending& p) override {
+      if (--step->unanswered_ == 0 || p.failed()) step->look();
+    }
+  };
+
+  /// Takes the values for the own part out of an answer.
+  void take_own(wire::values& v) {
+    if (!plan_->own_part_.task)
+      fail(errc::data_loss, "an answer has values for a part that this task does not have");
+    const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
+    wire::tensors own{tasks_.session(), number_, std::exchange(v.keys, {}), {}};
+    own.values.assign(std::move_iterator(first), std::move_iterator(v.tensors.end()));
+    v.tensors.erase(first, v.tensors.end());
+    tasks_.cluster()->deliver(std::move(own), nullptr);
+  }
 
   bool stop_asked() const {
     return late_ || cancel_.stop_requested() || tasks_.closed() || tasks_.cluster()->stopped();
@@ -175,7 +181,8 @@ class master_plan::distributed_step final : public answer_listener,
         wire::run_part m = order_of(r);
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
         called_[i] = true;  // if the call throws, the message may have been written
-        calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
+        calls_[i] = links_[i]->call(
+            wire::pack(m), std::shared_ptr<answer_listener>(shared_from_this(), &answers_[i]));
       }
       if (plan_->own_part_.task) run_own_part();
     });
@@ -309,12 +316,10 @@ class master_plan::distributed_step final : public answer_listener,
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
     if (e->code() != errc::unavailable && e->code() != errc::aborted) return e;
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
-      e = std::make_shared<const error>(e->code(), e->message(), n->name, n->place,
-                                        to_string(*n->device));
+      e = std::make_shared<const error>(e->with_node(n->name, n->place, to_string(*n->device)));
     if (updates().tasks.empty()) return e;
-    return std::make_shared<const error>(e->code(),
-                                         e->message() + "; the step may have been applied",
-                                         e->node(), e->where(), e->device());
+    return std::make_shared<const error>(
+        e->with_message(e->message() + "; the step may have been applied"));
   }
   const node_def* node_on_lost_task() const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -393,7 +398,7 @@ class master_plan::distributed_step final : public answer_listener,
         values[mine.fetches[i]] = own_.outcome.frame->take(i);
     for (std::size_t c = 0; c < calls_.size(); ++c) {
       const task_part& r = plan_->others_[c];
-      auto answer = wire::unpack<wire::values>(calls_[c]->get());
+      wire::values& answer = answers_[c].values;
       if (trace_) std::ranges::move(answer.trace, std::back_inserter(trace_->events));
       std::size_t next = 0;
       for (std::size_t i = 0; i < r.fetches.size(); ++i) {
@@ -435,6 +440,7 @@ class master_plan::distributed_step final : public answer_listener,
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null if not made
   std::vector<bool> called_;                     ///< whether a call was tried
+  std::vector<part_answer> answers_;             ///< to these calls
   std::atomic<std::size_t> unanswered_;
   own_part own_;
   bool borrows_ = false;  ///< messages may refer to the caller's memory

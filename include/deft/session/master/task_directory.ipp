@@ -101,7 +101,8 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
               errc::aborted, failure->message(),
               "; its variables and this session's plans there are lost: the request failed");
         if (failure && failure->code() == errc::deadline_exceeded && shorter)
-          failure = make_failure(errc::unavailable, failure->message());
+          failure = failure_of(
+              [&] { throw error(errc::unavailable, failure->reason(), failure->message()); });
         then(failure ? nullptr : std::move(c), std::move(failure));
       });
 }

@@ -286,10 +286,8 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     if (!failure) failure = unsent_;
     // The executor knows only that it was stopped; why_ says why.
     if (failure && why_ && failure->code() == errc::cancelled)
-      failure = failure_of([&] {
-        throw error(why_->code(), why_->message(), failure->node(), failure->where(),
-                    failure->device());
-      });
+      failure = failure_of(
+          [&] { throw why_->with_node(failure->node(), failure->where(), failure->device()); });
   }
   journal_->end(step_, fate);
   // Without memory, a late value may make the step once more, until the master ends it.

@@ -14,11 +14,6 @@
 
 namespace deft::ext {
 
-/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused". `why` is what the last
-/// attempt to connect failed with.
-std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
-                            const std::string& why);
-
 /// How long task_links::when_reached waits.
 struct reach_options {
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();  ///< then: unavailable

@@ -16,21 +16,7 @@ bool is_missing(const error& e) {
   return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
 }
 
-/// What `why`, of channel_group::connect, says beside that it has waited.
-std::string reason_in(const std::string& why, const std::string& address) {
-  const std::string known = str(" waiting for ", address, ": ");
-  const auto at = why.find(known);
-  return at == why.npos ? why : why.substr(at + known.size());
-}
-
 }  // namespace
-
-std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
-                            const std::string& why) {
-  const std::string reason = reason_in(why, address);
-  return str("timed out after ", duration_text(waited), " waiting for ", address,
-             reason.empty() ? "" : ": ", reason);
-}
 
 task_links::task_links(cluster_spec cluster, process_identity self, background_work& work)
     : cluster_(std::move(cluster)), work_(work), channels_(channel_options{std::move(self), {}}) {}
@@ -221,12 +207,13 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
   }
   const auto failure_since = [&](std::chrono::steady_clock::time_point since) {
     if (ended) return std::make_shared<const error>(ended_error(*d->task));
-    const bool late = failure->code() == errc::unavailable;  // nobody answered
+    const bool late = failure->reason() == error_reason::connect_timeout;
     const std::string text =
         late ? timeout_message(d->address, d->turn_ends - since, failure->message())
              : failure->message();
-    return make_failure(late ? errc::deadline_exceeded : failure->code(), *d->task, ": ", text,
-                        why_lost.empty() ? "" : "; ", why_lost);
+    return std::make_shared<const error>(
+        late ? errc::deadline_exceeded : failure->code(), failure->reason(),
+        str(*d->task, ": ", text, why_lost.empty() ? "" : "; ", why_lost));
   };
   const auto failure_for = [&](const waiting& w) -> std::shared_ptr<const error> {
     if (stopped_) return stopped_error_;
@@ -243,9 +230,8 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
   if (!again) return;
   if (log)
     (void)failure_of([&] {
-      const std::string reason = reason_in(failure->message(), d->address);
       logging::warning("still waiting for ", *d->task, " at ", d->address, ", for ",
-                       duration_text(now - missing_since), reason.empty() ? "" : ": ", reason,
+                       duration_text(now - missing_since), ": ", failure->message(),
                        why_lost.empty() ? "" : "; ", why_lost);
     });
   d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
@@ -268,8 +254,12 @@ class reached_tasks {
       if (failure && !is_missing(*failure)) {
         left_ = 0;
       } else {
-        if (failure) reasons_ += str(reasons_.empty() ? "" : "; ", failure->message());
-        failure = reasons_.empty() ? nullptr : std::make_shared<const error>(late_, reasons_);
+        if (failure) {
+          failures_ += str(failures_.empty() ? "" : "; ", failure->message());
+          reason_ = failure->reason();
+        }
+        failure =
+            failures_.empty() ? nullptr : std::make_shared<const error>(late_, reason_, failures_);
       }
       if (left_ > 0) return;
     }
@@ -281,7 +271,8 @@ class reached_tasks {
   std::size_t left_;
   const errc late_;
   const std::function<void(std::shared_ptr<const error>)> then_;
-  std::string reasons_;
+  std::string failures_;
+  error_reason reason_ = error_reason::none;  ///< of the last one
 };
 
 }  // namespace
