@@ -6,10 +6,10 @@
 #include <deft/plan/checks.hpp>
 #include <deft/plan/collectives.hpp>
 #include <deft/plan/order.hpp>
-#include <deft/plan/pairs.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/plan/shapes.hpp>
+#include <deft/plan/subsume.hpp>
 
 namespace deft::ext::plan {
 namespace {
@@ -78,7 +78,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     };
     follow_shapes(g, flat.fetches);
     if (check_passes) validate(g);
-    join_pairs(g, flat.fetches, can_run);
+    subsume(g, flat.fetches);
     if (check_passes) validate(g);
     p.apart = fuse(g, flat.fetches, can_run);
     passed("fusion");
