@@ -229,9 +229,7 @@ constexpr auto resources_of() {
 template <class Op>
 constexpr const op_def* joins_of();
 template <class Op>
-constexpr const op_def* after_of();
-template <class Op>
-constexpr const op_def* together_of();
+constexpr const op_def* subsumes_of();
 template <class Op>
 constexpr int version_of() {
   if constexpr (requires { Op::version; })
@@ -283,8 +281,7 @@ inline constexpr op_def record_of{
     .functions = &functions_of<Op>,
     .joins = detail::joins_of<Op>(),
     .folds = detail::folds_of<Op>(),
-    .after = detail::after_of<Op>(),
-    .together = detail::together_of<Op>(),
+    .subsumes = detail::subsumes_of<Op>(),
 };
 
 }  // namespace deft::ext
@@ -298,16 +295,9 @@ constexpr const op_def* joins_of() {
     return nullptr;
 }
 template <class Op>
-constexpr const op_def* after_of() {
-  if constexpr (requires { typename Op::after; })
-    return &record_of<typename Op::after>;
-  else
-    return nullptr;
-}
-template <class Op>
-constexpr const op_def* together_of() {
-  if constexpr (requires { typename Op::together; })
-    return &record_of<typename Op::together>;
+constexpr const op_def* subsumes_of() {
+  if constexpr (requires { typename Op::subsumes; })
+    return &record_of<typename Op::subsumes>;
   else
     return nullptr;
 }

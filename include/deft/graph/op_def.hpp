@@ -187,11 +187,10 @@ struct op_def {
   const op_def* joins = nullptr;
   /// Of a reduction, whose attributes are those of op::reduction.
   fold_kind folds = fold_kind::none;
-  /// Where its first inputs are those of a node of `after`, whose outputs are among its others, one
-  /// node of `together` can be both: it takes the first inputs and what is left of the others, one
-  /// value in the place of one repeated, and yields all outputs. Nullptr: none.
-  const op_def* after = nullptr;
-  const op_def* together = nullptr;
+  /// An operation of one output, which is this one's second output for the same first inputs: a
+  /// plan takes it from there. A further input may be one value in place of one repeated. Nullptr:
+  /// none.
+  const op_def* subsumes = nullptr;
 
   constexpr bool is(op_traits t) const { return is_one_of(traits, t); }
 };

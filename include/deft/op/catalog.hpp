@@ -131,7 +131,7 @@ using catalog = op_list<
     // algorithms of their own
     matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, max_pool, max_pool_gradient,
     max_pool_pick, avg_pool, avg_pool_gradient, softmax, softmax_cross_entropy,
-    softmax_cross_entropy_grad, softmax_cross_entropy_with_grad,
+    softmax_cross_entropy_grad,
     // values and state
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
     read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,

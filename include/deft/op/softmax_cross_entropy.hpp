@@ -20,33 +20,22 @@ struct softmax_cross_entropy {
     return may_equal(logits, labels) && unify(rows, without_axis(labels, last), loss);
   }
 
-  /// Three outputs, all per row: the loss; for the gradient, the largest logit, and the sum of the
-  /// exponentials of the logits less that.
-  std::array<tensor_type, 3> infer(std::span<const tensor_type> in) const;
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// The loss and its gradient in one pass, while a row is in cache. Plans replace the two by it.
-struct softmax_cross_entropy_with_grad {
-  static constexpr std::string_view name = "softmax_cross_entropy_with_grad";
-  static constexpr int arity = 3;  ///< logits; labels; the gradient of each row's loss, or of all
-
-  /// The outputs of the loss, and of its gradient.
-  std::array<tensor_type, 4> infer(std::span<const tensor_type> in) const;
-};
-
-/// dz * (sum(labels) softmax(logits) - labels), in one pass over memory: the gradient of
-/// the loss. For a class sum(labels) is 1.
+/// The gradient of the loss, dz * (sum(labels) softmax(logits) - labels), where sum(labels) is 1
+/// for a class; and the loss, which costs almost nothing more while a row is in cache. dz is an
+/// input rather than a factor of the result: that would be a second pass over memory.
 struct softmax_cross_entropy_grad {
-  using after = softmax_cross_entropy;
-  using together = softmax_cross_entropy_with_grad;
+  using subsumes = softmax_cross_entropy;
   static constexpr std::string_view name = "softmax_cross_entropy_grad";
-  /// logits; labels, dense or sparse; the gradient of each row's loss; its two other outputs.
-  static constexpr int arity = 5;
+  static constexpr int arity = 3;  ///< logits; labels; dz, for each row or one for all
 
-  tensor_type infer(std::span<const tensor_type> in) const;
+  /// The gradient, and the loss, which may be omitted.
+  std::array<tensor_type, 2> infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor du);
@@ -125,32 +114,22 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_place w
 }  // namespace deft
 
 #include <deft/op/broadcast_to.hpp>
-#include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
-#include <deft/op/log.hpp>
+#include <deft/op/log_softmax.hpp>
 #include <deft/op/mul.hpp>
-#include <deft/op/neg.hpp>
 #include <deft/op/softmax.hpp>
-#include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
 template <class N>
 auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
-  any_tensor x = n.template in<0>(), y = n.template in<1>();
-  any_tensor largest = n.template out<1>(), sum = n.template out<2>(), labels;
-  if (is_floating(y.type())) {
-    // Written out, so that it can be differentiated again: it is the same for any number that is
-    // subtracted from a row.
-    any_tensor shifted = x - deft::expand_dims(deft::stop_gradient(largest), deft::axis<-1>);
-    labels = deft::expand_dims(dz, deft::axis<-1>) *
-             (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
-  }
-  const output in[] = {x.handle(), y.handle(), dz.handle(), largest.handle(), sum.handle()};
-  return std::tuple{detail::apply_any(softmax_cross_entropy_grad{}, in, {}), labels};
+  any_tensor x = n.template in<0>(), y = n.template in<1>(), dy;
+  if (is_floating(y.type()))
+    dy = deft::expand_dims(dz, deft::axis<-1>) * (0 - deft::log_softmax(x));
+  const output in[] = {x.handle(), y.handle(), dz.handle()};
+  return std::tuple{detail::apply_any(softmax_cross_entropy_grad{}, in, {}), dy};
 }
 
-// With p = softmax(x), its derivative is that of dz * (sum(y) p - y); the row's largest logit and
-// its sum belong to p, and get no gradient.
+// With p = softmax(x), its derivative is that of dz * (sum(y) p - y).
 template <class N>
 auto deft::op::softmax_cross_entropy_grad::grad(const N& n, any_tensor du) {
   constexpr auto last = deft::axis<-1>;
@@ -158,13 +137,12 @@ auto deft::op::softmax_cross_entropy_grad::grad(const N& n, any_tensor du) {
   any_tensor p = deft::softmax(x), w = du * deft::expand_dims(dz, last);
   any_tensor along = deft::sum(w * p, last, deft::keepdims), dx = p * (w - along);
   any_tensor one = deft::broadcast_to(detail::literal_like(1, dz.type(), {}), dz);
-  const output in[] = {x.handle(), y.handle(), one.handle(), n.template in<3>().handle(),
-                       n.template in<4>().handle()};
+  const output in[] = {x.handle(), y.handle(), one.handle()};
   any_tensor ddz = deft::sum(du * detail::apply_any(softmax_cross_entropy_grad{}, in, {}), last);
   any_tensor dy;
   if (is_floating(y.type())) {
     dx = dx * deft::sum(y, last, deft::keepdims);
     dy = along - w;
   }
-  return std::tuple{dx, dy, ddz, any_tensor(), any_tensor()};
+  return std::tuple{dx, dy, ddz};
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/softmax_cross_entropy.ipp: shape rules of the loss, of its gradient, and of both.
+// deft/op/softmax_cross_entropy.ipp: shape rules of the loss and of its gradient.
 #pragma once
 #include <deft/op/softmax_cross_entropy.hpp>
 
 namespace deft {
 
-std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(
-    std::span<const ext::tensor_type> in) const {
+ext::tensor_type op::softmax_cross_entropy::infer(std::span<const ext::tensor_type> in) const {
   const auto &logits = in[0], &labels = in[1];
   if (!ext::is_floating(logits.type))
     ext::fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
@@ -25,31 +24,16 @@ std::array<ext::tensor_type, 3> op::softmax_cross_entropy::infer(
         "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
         "row, and got ",
         labels, " for ", logits);
-  const ext::tensor_type row{loss, logits.type};
-  return {row, row, row};
+  return {loss, logits.type};
 }
 
-namespace {
-
-void expect_rows(std::string_view op, const ext::tensor_type& rows, const ext::tensor_type& given) {
-  if (given.type != rows.type || !ext::may_equal(given.shape, rows.shape))
-    ext::fail(errc::invalid_argument, "[", op, "] expects a value per row (", rows, "), and got ",
-              given);
-}
-
-}  // namespace
-
-ext::tensor_type op::softmax_cross_entropy_grad::infer(std::span<const ext::tensor_type> in) const {
-  const auto rows = softmax_cross_entropy().infer(in.first(2));
-  for (std::size_t i = 2; i < 5; ++i) expect_rows(name, rows[0], in[i]);
-  return in[0];
-}
-
-std::array<ext::tensor_type, 4> op::softmax_cross_entropy_with_grad::infer(
+std::array<ext::tensor_type, 2> op::softmax_cross_entropy_grad::infer(
     std::span<const ext::tensor_type> in) const {
-  const auto rows = softmax_cross_entropy().infer(in.first(2));
-  if (in[2] != ext::tensor_type{{}, rows[0].type}) expect_rows(name, rows[0], in[2]);
-  return {rows[0], rows[1], rows[2], in[0]};
+  const ext::tensor_type loss = softmax_cross_entropy().infer(in.first(2)), &dz = in[2];
+  if (dz.type != loss.type || (dz.shape.rank() != 0 && !ext::may_equal(dz.shape, loss.shape)))
+    ext::fail(errc::invalid_argument, "[", name, "] expects a value per row (", loss, "), and got ",
+              dz);
+  return {in[0], loss};
 }
 
 }  // namespace deft

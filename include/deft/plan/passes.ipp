@@ -7,10 +7,10 @@
 #include <deft/plan/checks.hpp>
 #include <deft/plan/collectives.hpp>
 #include <deft/plan/order.hpp>
-#include <deft/plan/pairs.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/plan/shapes.hpp>
+#include <deft/plan/subsume.hpp>
 
 namespace deft::ext::plan {
 namespace {
@@ -84,7 +84,7 @@ class pipeline {
       };
       follow_shapes(g, fetches);
       if (check_passes) validate(g);
-      join_pairs(g, fetches, can_run);
+      subsume(g, fetches);
       if (check_passes) validate(g);
       apart = fuse(g, fetches, can_run);
       passed("fusion");

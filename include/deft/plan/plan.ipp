@@ -11,9 +11,9 @@
 #include <deft/plan/fuse_rules.ipp>
 #include <deft/plan/literals.ipp>
 #include <deft/plan/order.ipp>
-#include <deft/plan/pairs.ipp>
 #include <deft/plan/passes.ipp>
 #include <deft/plan/place.ipp>
 #include <deft/plan/region.ipp>
 #include <deft/plan/rewrite.ipp>
 #include <deft/plan/shapes.ipp>
+#include <deft/plan/subsume.ipp>

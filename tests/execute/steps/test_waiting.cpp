@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(own_graph, "a node that a wait needs is not fused with nodes a
   s.run(initialize_all());
   s.run(after, put_up, x = ones);
   CHECK(s.run(w)(0) == 1.f);
-  // So would a loss with its gradient.
+  // So would a gradient's node that yields the loss.
   placeholder<float, 4, 8> logits("logits");
   placeholder<std::int32_t, 4> label("label");
   any_tensor loss = softmax_cross_entropy(any_tensor(logits), any_tensor(label));

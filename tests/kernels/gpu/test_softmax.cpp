@@ -75,16 +75,18 @@ std::vector<any_array> checked(const Op& o, const std::vector<any_array>& in, do
   }
   return got;
 }
-/// Loss, largest logit, sum; then the gradient. Two nodes and the joined one have the same bits.
+/// The loss, alone and with its gradient, which have the same bits.
 template <class T>
 void check_loss(const any_array& x, const any_array& labels, const gpu_run& how = {}) {
   const any_array dz = moderate<T>(rows_of(x.shape()), 3), one = moderate<T>({}, 4);
-  auto apart = checked(op::softmax_cross_entropy(), {x, labels}, ulps, 16, how);
-  apart.push_back(checked(op::softmax_cross_entropy_grad(), {x, labels, dz, apart[1], apart[2]},
-                          ulps, 1, how)[0]);
-  auto both = checked(op::softmax_cross_entropy_with_grad(), {x, labels, dz}, ulps, 16, how);
-  for (std::size_t i = 0; i < 4; ++i) CHECK(identical(both[i], apart[i]));
-  checked(op::softmax_cross_entropy_with_grad(), {x, labels, one}, ulps, 16, how);
+  const auto alone = checked(op::softmax_cross_entropy(), {x, labels}, ulps, 16, how);
+  for (const any_array& scale : {dz, one}) {
+    const auto both = checked(op::softmax_cross_entropy_grad(), {x, labels, scale}, ulps, 16, how);
+    CHECK(identical(both[1], alone[0]));
+    CHECK(difference(both[0],
+                     run_all(record_of<op::softmax_cross_entropy_grad>, {}, {x, labels, scale})[0],
+                     ulps, 1) == "");
+  }
 }
 
 }  // namespace
@@ -102,14 +104,8 @@ TEST_CASE_TEMPLATE("infinities, NaN and large numbers give the CPU's results", T
   for (std::int64_t n : {5, 100, 3000}) {
     const any_array x = hard_rows<T>(n);
     checked(op::softmax(), {x}, ulps, std::numeric_limits<T>::min() * 1e6);
-    // Leaves out the largest of a row with a NaN, which nothing needs.
     for (const any_array& labels : {classes<std::int32_t>(x.shape()), probabilities<T>(x.shape())})
-      for (std::size_t o : {0, 2}) {
-        CAPTURE(o);
-        CHECK(difference(run_on_gpu(record_of<op::softmax_cross_entropy>, {}, {x, labels})[o],
-                         run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels})[o], ulps,
-                         16) == "");
-      }
+      checked(op::softmax_cross_entropy(), {x, labels}, ulps, 16);
   }
 }
 
@@ -143,37 +139,28 @@ TEST_CASE("labels that do not sum to 1 weigh their row on a GPU") {
   const any_array labels = array_of<float>({3, 4}, {0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0});
   check_loss<float>(x, labels);
   const any_array one = array_of<float>({3}, {1, 1, 1});
-  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_with_grad>, {}, {x, labels, one});
-  CHECK(out[0].data<float>()[0] == 0);
-  for (int i = 0; i < 4; ++i) CHECK(out[3].data<float>()[i] == 0);  // a masked row
+  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_grad>, {}, {x, labels, one});
+  CHECK(out[1].data<float>()[0] == 0);
+  for (int i = 0; i < 4; ++i) CHECK(out[0].data<float>()[i] == 0);  // a masked row
 }
 
 TEST_CASE("the gradient of large logits is exact on a GPU") {
   const any_array x = array_of<float>({1, 3}, {9000, 9000, -9000}), label = array_of<int>({1}, {0});
-  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_with_grad>, {},
+  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_grad>, {},
                               {x, label, array_of<float>({1}, {2})});
-  CHECK(identical(out[3], array_of<float>({1, 3}, {-1, 1, 0})));
+  CHECK(identical(out[0], array_of<float>({1, 3}, {-1, 1, 0})));
 }
 
-TEST_CASE("outputs that nothing needs may be left out on a GPU") {
+TEST_CASE("a loss that nothing needs may be left out on a GPU") {
   for (const dims& shape : {dims{20, 30}, dims{2, 40000}}) {
     const any_array x = moderate<float>(shape), dz = moderate<float>(rows_of(shape), 3);
     for (const any_array& labels : {classes<std::int64_t>(shape), probabilities<float>(shape)}) {
-      auto check = [&](const op_def& op, const std::vector<any_array>& in, int needed) {
-        prepared_on_gpu k(op, {}, types_of(in));
-        const auto all = k.run(in);
-        const int outputs = static_cast<int>(all.size());
-        for (int o = 0; o < outputs; ++o) CHECK(k.kernel->optional_output(o) == (o != needed));
-        for (std::uint32_t left_out = 0; left_out < 1u << outputs; ++left_out) {
-          if (left_out >> needed & 1) continue;
-          const auto some = k.run(in, {.left_out = left_out});
-          for (int o = 0; o < outputs; ++o)
-            if (!(left_out >> o & 1))
-              CHECK(identical(some[static_cast<std::size_t>(o)], all[static_cast<std::size_t>(o)]));
-        }
-      };
-      check(record_of<op::softmax_cross_entropy>, {x, labels}, 0);
-      check(record_of<op::softmax_cross_entropy_with_grad>, {x, labels, dz}, 3);
+      CHECK_FALSE(prepared_on_gpu(record_of<op::softmax_cross_entropy>, {}, types_of({x, labels}))
+                      .kernel->optional_output(0));
+      prepared_on_gpu k(record_of<op::softmax_cross_entropy_grad>, {}, types_of({x, labels, dz}));
+      CHECK_FALSE(k.kernel->optional_output(0));
+      CHECK(k.kernel->optional_output(1));
+      CHECK(identical(k.run({x, labels, dz}, {.left_out = 1u << 1})[0], k.run({x, labels, dz})[0]));
     }
   }
 }
@@ -201,8 +188,7 @@ TEST_CASE_TEMPLATE("a label out of range fails on a GPU as on the CPU", I, std::
         }
       };
       same(record_of<op::softmax_cross_entropy>, {x, labels});
-      same(record_of<op::softmax_cross_entropy_with_grad>, {x, labels, dz});
-      same(record_of<op::softmax_cross_entropy_grad>, {x, labels, dz, dz, dz});
+      same(record_of<op::softmax_cross_entropy_grad>, {x, labels, dz});
     }
   }
 }

@@ -163,27 +163,6 @@ struct row {
     const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
     store_some(y, e * factor - load_some<L>(labels, n, T(0)) * broadcast<T, L>(dz), n);
   }
-  /// The same from x.
-  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
-    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
-    if (n <= L)  // not read again: a store of a part of a register would have to end first
-      return gradient_of_short(num::exp(load_some<L>(x, n, s.max) - shift), n, s, dz, label, y);
-    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(read(x + i, count, s.max) - shift);
-      write(y + i, e * factor, count);
-    });
-    y[label] -= dz;
-  }
-  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
-    const T total = fold<T, plus>::row(labels, n);
-    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz * total / s.sum);
-    const P scale = broadcast<T, L>(dz);
-    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(read(x + i, count, s.max) - shift);
-      const P l = read(labels + i, count, T(0)) * scale;
-      write(y + i, e * factor - l, count);
-    });
-  }
 };
 
 /// Rows of some 32 KB at a time on the team.
@@ -191,7 +170,7 @@ class row_kernel_base : public typed_kernel {
  public:
   void ready() override {
     n_ = in(0).back();
-    rows_ = n_ ? in(0).elements() / n_ : out().elements();
+    rows_ = op::without_axis(in(0), in(0).rank() - 1).elements();
     cost_ = 20 +
             static_cast<double>(in(0).elements()) * (in_[0].type == dtype::float32 ? 0.25 : 0.6) +
             static_cast<double>(rows_) * 15;
@@ -226,10 +205,23 @@ class softmax_kernel final : public row_kernel_base {
   }
 };
 
-/// Label: a class per row, or T, probabilities.
-template <class T, class Label>
-class cross_entropy_base : public row_kernel_base {
- protected:
+/// The loss, or the gradient and the loss, if it is needed, both while a row is in cache. Label: a
+/// class per row, or T, probabilities.
+template <class T, class Label, bool Gradient>
+class cross_entropy_rows final : public row_kernel_base {
+ public:
+  void run(const kernel_call& c) override {
+    each_run([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; r += together)
+        some_rows(c, r, std::min(together, end - r));
+    });
+  }
+  bool optional_output(int o) const override { return Gradient && o == 1; }
+
+ private:
+  /// Rows whose logarithms are taken together.
+  static constexpr std::int64_t together = thresholds::rows_of_logarithms;
+
   /// Row r's class, checked, or the address of its probabilities.
   auto label_of(const void* labels, std::int64_t r) const {
     const Label* l = static_cast<const Label*>(labels);
@@ -243,52 +235,33 @@ class cross_entropy_base : public row_kernel_base {
       return label;
     }
   }
-};
-
-/// With the gradient where `Gradient`: both while a row is in cache.
-template <class T, class Label, bool Gradient>
-class cross_entropy_rows final : public cross_entropy_base<T, Label> {
- public:
-  void run(const kernel_call& c) override {
-    this->each_run([&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; r += together)
-        some_rows(c, r, std::min(together, end - r));
-    });
-  }
-  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
-
- private:
-  /// Rows whose logarithms are taken together.
-  static constexpr std::int64_t together = thresholds::rows_of_logarithms;
 
   void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
     constexpr int L = row<T>::L;
-    const std::int64_t n = this->n_;
+    const std::int64_t n = n_;
     const T* x = static_cast<const T*>(c.in[0]) + first * n;
     alignas(64) T max[together], sum[together], logs[together];
     std::fill(sum, sum + together, T(1));
-    T* loss = static_cast<T*>(c.out[0]);
+    T* loss = static_cast<T*>(c.out[Gradient ? 1 : 0]);
     for (std::int64_t r = 0; r < count; ++r) {
       const auto s = sums_of(c, x + r * n, first + r);
       max[r] = s.max, sum[r] = s.sum;
     }
-    for (std::int64_t r = 0; r < count && loss; r += L)
-      store(logs + r, num::log(load<T, L>(sum + r)));
-    for (std::int64_t r = 0; r < count && loss; ++r) {
-      const auto label = this->label_of(c.in[1], first + r);
+    if (!loss) return;
+    for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));
+    for (std::int64_t r = 0; r < count; ++r) {
+      const auto label = label_of(c.in[1], first + r);
       loss[first + r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
     }
-    if (c.out[1]) std::copy(max, max + count, static_cast<T*>(c.out[1]) + first);
-    if (c.out[2]) std::copy(sum, sum + count, static_cast<T*>(c.out[2]) + first);
   }
   /// Of row r, and its gradient.
   typename row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
-    const std::int64_t n = this->n_;
+    const std::int64_t n = n_;
     if constexpr (Gradient) {
-      const auto label = this->label_of(c.in[1], r);
-      const bool one = this->in_[2].shape.rank() == 0;
+      const auto label = label_of(c.in[1], r);
+      const bool one = in_[2].shape.rank() == 0;
       const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
-      if (n) return row<T>::sums_and_gradient(x, n, dz, label, static_cast<T*>(c.out[3]) + r * n);
+      if (n) return row<T>::sums_and_gradient(x, n, dz, label, static_cast<T*>(c.out[0]) + r * n);
     }
     return row<T>::template exponentials<false>(x, n, nullptr);
   }
@@ -296,25 +269,7 @@ class cross_entropy_rows final : public cross_entropy_base<T, Label> {
 template <class T, class Label>
 using cross_entropy_kernel = cross_entropy_rows<T, Label, false>;
 template <class T, class Label>
-using cross_entropy_with_grad_kernel = cross_entropy_rows<T, Label, true>;
-
-template <class T, class Label>
-class cross_entropy_grad_kernel final : public cross_entropy_base<T, Label> {
- public:
-  void run(const kernel_call& c) override {
-    const T* x = static_cast<const T*>(c.in[0]);
-    const T* dz = static_cast<const T*>(c.in[2]);
-    const T* max = static_cast<const T*>(c.in[3]);
-    const T* sum = static_cast<const T*>(c.in[4]);
-    T* y = static_cast<T*>(c.out[0]);
-    const std::int64_t n = this->n_;
-    if (n == 0) return;
-    this->each_row([&](std::int64_t r) {
-      row<T>::gradient(x + r * n, n, {max[r], sum[r]}, dz[r], this->label_of(c.in[1], r),
-                       y + r * n);
-    });
-  }
-};
+using cross_entropy_grad_kernel = cross_entropy_rows<T, Label, true>;
 
 /// The kernel of that template for the dtypes of logits and labels.
 template <template <class, class> class Kernel>
@@ -340,18 +295,11 @@ kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const te
   return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
 }
 
-kernel_ptr make_softmax_cross_entropy_with_grad(const node_def& n,
-                                                std::span<const tensor_type> in) {
-  return softmax_rows::for_labels<softmax_rows::cross_entropy_with_grad_kernel>(n, in);
-}
-
 kernel_table softmax_kernels() {
   static constexpr kernel_entry table[] = {
       {op::softmax::name, floating_dtypes, &make_softmax},
       {op::softmax_cross_entropy::name, floating_dtypes, &make_softmax_cross_entropy},
       {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_softmax_cross_entropy_grad},
-      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
-       &make_softmax_cross_entropy_with_grad},
   };
   return table;
 }

@@ -2,7 +2,6 @@
 // deft/kernels/gpu/cross_entropy.ipp: the cross entropy of softmax with classes or probabilities,
 // and its gradient.
 #pragma once
-#include <deft/kernels/gpu/divider.hpp>
 #include <deft/kernels/gpu/exponentials.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
 
@@ -125,7 +124,7 @@ struct examples {
   [[no_unique_address]] typename Labels::elements labels;
 };
 
-/// Outputs that nothing needs are null.
+/// The loss, or null if nothing needs it.
 template <class T, class Labels>
 struct cross_entropy_rows {
   using state = typename Labels::state;
@@ -133,7 +132,7 @@ struct cross_entropy_rows {
   static constexpr int together = columns_at_once;
   const T* x;
   Labels labels;
-  T *loss, *most, *sum;
+  T* loss;
   row_groups rows;
   fault_report report;
 
@@ -147,11 +146,9 @@ struct cross_entropy_rows {
     return a;
   }
   DEFT_HD void end(std::int64_t r, const state& s) const {
-    const T total = rows.n ? s.total() : T(0);
-    if (most) most[r] = s.most;
-    if (sum) sum[r] = total;
     if (!labels.check(r, report) || !loss) return;
-    loss[r] = rows.n ? labels.loss(x + r * rows.n, r, s, num::log(num::lane<T>(total)).v) : T(0);
+    loss[r] =
+        rows.n ? labels.loss(x + r * rows.n, r, s, num::log(num::lane<T>(s.total())).v) : T(0);
   }
 
   DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
@@ -172,7 +169,7 @@ struct cross_entropy_rows {
   }
 };
 template <class T, class Labels>
-struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
+struct cross_entropy_grad_rows : cross_entropy_rows<T, Labels> {
   using typename cross_entropy_rows<T, Labels>::state;
   using typename cross_entropy_rows<T, Labels>::elements;
   const T* dz;
@@ -198,77 +195,22 @@ struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
   }
 };
 
-/// The gradient, given what the loss' pass found in a row. Of classes, whose sum is 1.
-template <class T, class Labels>
-struct cross_entropy_gradient {
-  const T* x;
-  Labels labels;
-  const T *dz, *most, *sum;
-  T* y;
-  divider n;
-  fault_report report;
-
-  DEFT_HD row_gradient<T, Labels> gradient(std::int64_t r, T total) const {
-    return {most[r], sum[r], dz[r], total, labels, r};
-  }
-  DEFT_HD void operator()(std::int64_t i) const {
-    std::int64_t r = i;
-    const std::int64_t c = n.cut(r);
-    if (c != 0 || labels.check(r, report)) y[i] = gradient(r, 1).of(x[i], labels, c);
-  }
-};
-/// Of probabilities, whose sum comes first: in the order in which the loss' pass takes it.
-template <class T, class Labels>
-struct cross_entropy_gradient_rows : cross_entropy_gradient<T, Labels> {
-  using state = T;
-  using elements = examples<T, Labels>;
-  static constexpr int together = columns_at_once;
-  row_groups rows;
-
-  DEFT_HD state start() const { return 0; }
-  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
-    return s + this->labels.of[r * rows.n + c];
-  }
-  DEFT_HD state join(state a, state b) const { return a + b; }
-  DEFT_HD void end(std::int64_t, state) const {}
-  DEFT_HD void each(std::int64_t r, std::int64_t c, state s) const {
-    const std::int64_t i = r * rows.n + c;
-    this->y[i] = known(r, s).of(this->x[i], this->labels, c);
-  }
-
-  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
-    return {rows.load(this->x, r, c, T(0)), this->labels.load(rows, r, c)};
-  }
-  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t) const {
-    for (T label : e.labels.v) s += label;
-    return s;
-  }
-  DEFT_HD row_gradient<T, Labels> known(std::int64_t r, state s) const {
-    return this->gradient(r, s);
-  }
-  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c,
-                       const row_gradient<T, Labels>& g) const {
-    g.replace(e.x, this->labels, e.labels, c);
-    rows.store(this->y, r, c, e.x);
-  }
-};
-
 template <class T, class Labels, bool Gradient>
 class cross_entropy_kernel final : public softmax_kernel_base {
  public:
-  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
+  bool optional_output(int o) const override { return Gradient && o == 1; }
   std::size_t scratch() const override { return row_room(rows(), this->rows_, this->n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (this->rows_ == 0) return;
     rows f{};
     f.x = s.in<T>(c.in[0]);
     f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
-    f.loss = s.out<T>(c.out[0]), f.most = s.out<T>(c.out[1]), f.sum = s.out<T>(c.out[2]);
+    f.loss = s.out<T>(c.out[Gradient ? 1 : 0]);
     f.report = s.faults();
     if constexpr (Gradient) {
       f.dz = s.in<T>(c.in[2]);
       f.dz_step = this->in(2).rank() == 0 ? 0 : 1;
-      f.y = s.out<T>(c.out[3]);
+      f.y = s.out<T>(c.out[0]);
       f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
     } else {
       f.rows = row_groups(this->n_, {f.x, f.labels.array()});
@@ -277,46 +219,14 @@ class cross_entropy_kernel final : public softmax_kernel_base {
   }
 
  private:
-  using rows = std::conditional_t<Gradient, cross_entropy_with_grad_rows<T, Labels>,
+  using rows = std::conditional_t<Gradient, cross_entropy_grad_rows<T, Labels>,
                                   cross_entropy_rows<T, Labels>>;
 };
 
 template <class T, class Labels>
-class cross_entropy_grad_kernel final : public softmax_kernel_base {
- public:
-  std::size_t scratch() const override {
-    if constexpr (dense)
-      return row_room(rows(), this->rows_, this->n_);
-    else
-      return 0;
-  }
-  void queue(const kernel_call& c, stream& s) override {
-    const std::int64_t elements = this->rows_ * this->n_;
-    if (elements == 0) return;
-    rows f{};
-    f.x = s.in<T>(c.in[0]);
-    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
-    f.dz = s.in<T>(c.in[2]), f.most = s.in<T>(c.in[3]), f.sum = s.in<T>(c.in[4]);
-    f.y = s.out<T>(c.out[0]);
-    f.n = divider(this->n_);
-    f.report = s.faults();
-    if constexpr (dense) {
-      f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
-      s.over_rows(f, this->rows_, this->n_, c.scratch);
-    } else {
-      s.launch(elements, f);
-    }
-  }
-
- private:
-  static constexpr bool dense = std::is_same_v<Labels, label_probabilities<T>>;
-  using rows = std::conditional_t<dense, cross_entropy_gradient_rows<T, Labels>,
-                                  cross_entropy_gradient<T, Labels>>;
-};
-template <class T, class Labels>
 using cross_entropy_alone = cross_entropy_kernel<T, Labels, false>;
 template <class T, class Labels>
-using cross_entropy_with_grad = cross_entropy_kernel<T, Labels, true>;
+using cross_entropy_grad = cross_entropy_kernel<T, Labels, true>;
 
 /// The kernel of that template for the dtypes of logits and labels.
 template <template <class, class> class Kernel>
@@ -333,10 +243,7 @@ kernel_ptr make_for_labels(const node_def& n, std::span<const tensor_type> in) {
 kernel_table cross_entropy_kernels() {
   static constexpr kernel_entry table[] = {
       {op::softmax_cross_entropy::name, floating_dtypes, &make_for_labels<cross_entropy_alone>},
-      {op::softmax_cross_entropy_grad::name, floating_dtypes,
-       &make_for_labels<cross_entropy_grad_kernel>},
-      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
-       &make_for_labels<cross_entropy_with_grad>},
+      {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_for_labels<cross_entropy_grad>},
   };
   return table;
 }

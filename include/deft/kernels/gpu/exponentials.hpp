@@ -149,7 +149,7 @@ class softmax_kernel_base : public queued_kernel {
  protected:
   void ready() override {
     n_ = in(0).back();
-    rows_ = n_ ? in(0).elements() / n_ : out().elements();
+    rows_ = op::without_axis(in(0), in(0).rank() - 1).elements();
   }
   std::int64_t rows_ = 0, n_ = 0;
 };

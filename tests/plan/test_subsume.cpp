@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/gradients.hpp>
-#include <deft/plan/pairs.hpp>
+#include <deft/plan/subsume.hpp>
 #include <deft/session/session.hpp>
 
 #include "planning.hpp"
@@ -15,9 +15,9 @@ using testing::own_graph;
 
 namespace {
 
-flat_graph joined(flat_graph f, bool can_run = true) {
+flat_graph subsumed(flat_graph f) {
   f = testing::on_cpu(std::move(f));
-  plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&, dtype) { return can_run; });
+  plan::subsume(f.graph, f.fetches);
   validate(f.graph, f.fetches);
   return f;
 }
@@ -40,14 +40,13 @@ struct classifier : own_graph {
 
 TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
   const any_tensor loss = mean(rows), gradient = gradient_of(loss);
-  flat_graph f = joined(flat({loss, gradient, rows}));
-  const auto both = find_op_in(f.graph, "softmax_cross_entropy_with_grad");
+  flat_graph f = subsumed(flat({loss, gradient, rows}));
+  const auto both = find_op_in(f.graph, "softmax_cross_entropy_grad");
   CHECK(f.graph.nodes[both].name == name_of(rows));
-  CHECK(f.fetches[1] == edge_def{both, 3});
-  CHECK(f.fetches[2] == edge_def{both, 0});
-  CHECK(first(f.graph, "mean").inputs[0] == edge_def{both, 0});
+  CHECK(f.fetches[1] == edge_def{both, 0});
+  CHECK(f.fetches[2] == edge_def{both, 1});
+  CHECK(first(f.graph, "mean").inputs[0] == edge_def{both, 1});
   CHECK(count(f, "softmax_cross_entropy") == 0);
-  CHECK(count(f, "softmax_cross_entropy_grad") == 0);
   // The factor of all rows is not broadcast first.
   CHECK(f.graph.nodes[both].inputs.size() == 3);
   CHECK(count(f, "broadcast_to") == 0);
@@ -55,47 +54,74 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
 
 TEST_CASE_FIXTURE(classifier, "a loss and a gradient that others wait for are one node") {
   const any_tensor loss = mean(rows), gradient = gradient_of(loss);
-  flat_graph f = joined(flat(group(loss, gradient)));
-  const auto node = find_op_in(f.graph, "softmax_cross_entropy_with_grad");
+  flat_graph f = subsumed(flat(group(loss, gradient)));
+  const auto node = find_op_in(f.graph, "softmax_cross_entropy_grad");
   const auto& waiting = first(f.graph, "group").controls;
   CHECK(std::ranges::count(waiting, node) == 1);
 }
 
-TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay separate where they cannot be joined") {
+TEST_CASE_FIXTURE(classifier,
+                  "a loss and its gradient stay separate where one node cannot be both") {
   auto two = [&](const flat_graph& f) {
     CHECK(count(f, "softmax_cross_entropy") == 1);
     CHECK(count(f, "softmax_cross_entropy_grad") == 1);
   };
   const any_tensor loss = mean(rows), gradient = gradient_of(loss);
-  two(joined(flat({loss, gradient}), false));
+  // They are on different devices.
+  flat_graph apart = testing::on_cpu(flat({loss, gradient}));
+  apart.graph.nodes[find_op_in(apart.graph, "softmax_cross_entropy_grad")].device =
+      testing::device_at("/job:local/task:0/device:cpu:1");
+  plan::subsume(apart.graph, apart.fetches);
+  two(apart);
   // The gradient needs the loss.
   const any_tensor squared = sum(square(rows));
-  two(joined(flat({squared, gradient_of(squared)})));
+  two(subsumed(flat({squared, gradient_of(squared)})));
   // Other nodes wait for the loss.
   any_tensor waits = [&] {
     control_scope after({rows.handle().node});
     return exp(loss);
   }();
-  two(joined(flat({gradient, waits})));
-  // Of two gradients only the first is joined.
-  flat_graph f = joined(flat({gradient, gradient_of(sum(rows))}));
-  CHECK(count(f, "softmax_cross_entropy_with_grad") == 1);
+  two(subsumed(flat({gradient, waits})));
+  // Of two gradients only the first yields the loss.
+  flat_graph f = subsumed(flat({loss, gradient, gradient_of(sum(rows))}));
+  CHECK(count(f, "softmax_cross_entropy") == 0);
+  CHECK(count(f, "softmax_cross_entropy_grad") == 2);
+}
+
+TEST_CASE_FIXTURE(classifier, "a loss alone has no gradient, and a gradient alone no loss") {
+  flat_graph f = subsumed(flat({rows}));
+  CHECK(count(f, "softmax_cross_entropy") == 1);
+  CHECK(count(f, "softmax_cross_entropy_grad") == 0);
+  f = subsumed(flat({gradient_of(mean(rows))}));
+  CHECK(count(f, "softmax_cross_entropy") == 0);
   CHECK(count(f, "softmax_cross_entropy_grad") == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits joined and separate") {
+TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits as one node and as two") {
   auto run = [&](auto labels, const auto& fed) {
     placeholder<float, dyn, 5> logits("logits");
     any_tensor rows = softmax_cross_entropy(any_tensor(logits), any_tensor(labels));
-    any_tensor loss = mean(rows), weighted = sum(rows * rows);
+    placeholder<float, dyn> weights("weights");
+    any_tensor loss = mean(rows), squares = sum(rows * rows), weighted = sum(rows * weights);
     auto [gradient] = gradients(loss, any_tensor(logits));
-    auto [other] = gradients(weighted, any_tensor(logits));
+    auto [other] = gradients(squares, any_tensor(logits));
+    auto [third] = gradients(weighted, any_tensor(logits));
+    auto [second] = gradients(sum(square(gradient)), any_tensor(logits));
     session with, without({.fuse = false});
     ndarray<float, dyn, 5> x(3);
     int i = 0;
     for (auto& e : x) e = static_cast<float>(i++ * 7 % 11) / 3 - 1;
-    CHECK(with.run(loss, gradient, other, rows, logits = x, labels = fed) ==
-          without.run(loss, gradient, other, rows, logits = x, labels = fed));
+    const ndarray<float, dyn> w{0.3f, -2, 1e-3f};
+    auto all = [&](session& s) {
+      return s.run(loss, gradient, other, third, second, rows, logits = x, labels = fed,
+                   weights = w);
+    };
+    CHECK(all(with) == all(without));
+    // A loss that is fed is not computed, and nothing is taken from the gradient's node.
+    CHECK(with.run(loss, gradient, feed(rows, ndarray<float, dyn>{1, 2, 6}), logits = x,
+                   labels = fed) == without.run(loss, gradient,
+                                                feed(rows, ndarray<float, dyn>{1, 2, 6}),
+                                                logits = x, labels = fed));
     // The loss itself need not be fetched.
     CHECK(with.run(gradient, logits = x, labels = fed) ==
           without.run(gradient, logits = x, labels = fed));
