@@ -32,12 +32,8 @@ dims dims_in(const attr_value& v) { return dims(std::get<integers>(v)); }
 tensors write(const op_def& def, const tensors& in, std::vector<attr_value> attributes) {
   std::vector<output> inputs;
   for (const any_tensor& x : in) inputs.push_back(x.handle());
-  node_request r;
-  r.def = &def;
-  r.attributes = make_attributes(attributes);
-  r.inputs = inputs;
-  r.place = here();
-  const node_ref n = current_graph().add(std::move(r));
+  const node_ref n = current_graph().add(
+      {.def = &def, .attributes = make_attributes(attributes), .inputs = inputs, .place = here()});
   tensors out;
   for (std::uint32_t i = 0; i < n->outputs.size(); ++i) out.push_back(any_tensor(output{n, i}));
   return out;

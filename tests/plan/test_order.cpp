@@ -62,10 +62,7 @@ TEST_CASE_FIXTURE(own_graph, "what begins a step comes before its variables") {
   variable<float> small("small", 1.f), stays("stays", 2.f);
   op::current_round begins;
   begins.barrier = "round";
-  node_request r;
-  r.def = &record_of<op::current_round>;
-  r.attributes = encode(begins);
-  const any_tensor round(output{g.add(std::move(r)), 0});
+  const any_tensor round(output{add_node(g, begins), 0});
   auto kept = stays * 2.f;
   auto on_worker = on(device("/job:worker/task:0/cpu:0"));
   any_tensor used = small * 3.f;

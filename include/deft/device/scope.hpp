@@ -34,6 +34,8 @@ using device_function = std::function<std::string(const node_info&)>;
 namespace ext {
 
 struct scope_frame;
+/// The nodes of control dependencies; graph/ has nodes, and defines it.
+struct control_list;
 
 /// A counted reference to the scopes in which an expression is written; null if there are none.
 class scope_ref {
@@ -69,9 +71,9 @@ struct scope_frame {
   placement own;     ///< what this scope itself sets
   placement device;  ///< all plain device scopes merged, from the outermost in
   std::shared_ptr<const device_function> function;  ///< if this scope is a device function
-  bool functions = false;                ///< this scope or one around it has a device function
-  std::string name_prefix;               ///< "layer1/", all name scopes joined
-  std::shared_ptr<const void> controls;  ///< control dependencies, of a type of graph/
+  bool functions = false;   ///< this scope or one around it has a device function
+  std::string name_prefix;  ///< "layer1/", all name scopes joined
+  std::shared_ptr<const control_list> controls;  ///< null: there are none
 };
 
 inline scope_ref::scope_ref(const scope_ref& o) : frame_(o.frame_) {
@@ -167,7 +169,7 @@ struct push_name {
 /// Control dependencies, as an argument of `scope`: all that apply within it, including those of
 /// outer scopes; nullptr clears them.
 struct push_controls {
-  std::shared_ptr<const void> controls;
+  std::shared_ptr<const control_list> controls;
 };
 
 /// Applies to the expressions that this thread writes while the object lives. It can be neither

@@ -5,7 +5,6 @@
 #include <deft/core/failure.hpp>
 #include <deft/execute/calls.hpp>
 #include <deft/execute/frame_state.hpp>
-#include <deft/kernels/named_step.hpp>
 
 namespace deft::ext::exec {
 namespace {
@@ -27,8 +26,8 @@ frame_state::frame_state(const executable::compiled& c)
       fetched_(c.fetch_values.size()) {
   for (auto* d : c.queues) {
     steps_.push_back(d->make_step());
-    if (auto* s = dynamic_cast<named_step*>(steps_.back().get()))
-      s->set_names([this](std::uint32_t k) { return c_.label(c_.items[k]).name; });
+    if (auto& s = steps_.back())
+      s->name_items([this](std::uint32_t k) { return c_.label(c_.items[k]).name; });
   }
   for (const auto& s : c.segments) segments_.emplace_back(s);
   if (c.may_park)

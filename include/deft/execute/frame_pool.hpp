@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/frame_pool.hpp: a compiled part and a pool of frames for its runs.
 #pragma once
+#include <atomic>
 #include <deft/execute/executor.hpp>
 #include <memory>
 #include <mutex>
@@ -41,10 +42,6 @@ class frame_pool {
     } catch (const std::bad_alloc&) {
       // It is not kept.
     }
-  }
-  /// `give_back` with the signature that step_results expects.
-  static void return_to(void* pool, std::unique_ptr<executable::frame> f) {
-    static_cast<frame_pool*>(pool)->give_back(std::move(f));
   }
 
  private:

@@ -225,14 +225,13 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   const source_place place = place_among(inputs, w, [](const output& i) { return i.node.get(); });
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i]) refuse_empty_operand(def.name, i + 1, place, inputs[i]);
-  node_request r;
-  r.def = &def;
-  r.attributes = std::move(attributes);
-  r.inputs = inputs;
-  r.place = place;
-  r.scope = s;
   graph g = inputs.empty() ? current_graph() : graph_for(*inputs[0].node);
-  return any_tensor(output{g.add(std::move(r)), 0});
+  return any_tensor(output{g.add({.def = &def,
+                                  .attributes = std::move(attributes),
+                                  .inputs = inputs,
+                                  .place = place,
+                                  .scope = s}),
+                           0});
 }
 
 output as_declared(output o, const tensor_type& type, source_place w) {
@@ -243,14 +242,14 @@ output as_declared(output o, const tensor_type& type, source_place w) {
                 name_of(*origin_of(o).node), o.node->place());
   if (fits(type.shape, t.shape)) return o;
   static const op_def& ensure_shape = *find_op("ensure_shape");
-  node_request r;
-  r.def = &ensure_shape;
-  r.attributes = {integers(type.shape.begin(), type.shape.end())};
-  r.inputs = {&o, 1};
-  r.place = w.known() ? w : o.node->place();
-  r.scope = &no_scopes;  // it is where the value is, and waits for nothing else
-  r.device = o.node->device();
-  return {graph_for(*o.node).add(std::move(r)), 0};
+  // It is where the value is, and waits for nothing else.
+  return {graph_for(*o.node).add({.def = &ensure_shape,
+                                  .attributes = {integers(type.shape.begin(), type.shape.end())},
+                                  .inputs = {&o, 1},
+                                  .place = w.known() ? w : o.node->place(),
+                                  .scope = &no_scopes,
+                                  .device = o.node->device()}),
+          0};
 }
 
 any_array scalar_of(const literal& v, dtype type) {

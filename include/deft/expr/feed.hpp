@@ -258,6 +258,69 @@ struct uneven_rows {
   }
 };
 
+/// The forms of `x = value` that tensors, placeholders and variables have: a base of tensor<T, E…>,
+/// whose other assignments are its own. `using feed_forms<T, E...>::operator=` adds them.
+template <class T, std::int64_t... E>
+class feed_forms : public typed_base {
+  using fed = tensor<T, E...>;
+
+ public:
+  /// @cond internal
+  void operator=(const feed_forms&) requires std::is_void_v<T>;  // no form is a copy of the base
+  /// @endcond
+
+  /// A feed, which stands for the tensor in one run: `s.run(loss, x = value)`. `value` is a number
+  /// for a scalar, an ndarray, an any_array, or for a vector any contiguous elements. Elements of
+  /// an lvalue are borrowed until the run returns. Throws failed_precondition for an empty tensor,
+  /// invalid_argument for a number that the dtype cannot represent; what only a run knows of dtype
+  /// and extents is checked by the run.
+  template <host_value V>
+  [[nodiscard]] feed_value operator=(V&& value) const {
+    return make_feed<T, shape_t<E...>>(target(), std::forward<V>(value));
+  }
+  /// @cond
+  template <scalar V>
+  [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
+    return std::as_const(*this) = std::forward<V>(value);
+  }
+  /// @endcond
+  /// `x = {0.5f}`: a number in braces, for a scalar.
+  template <scalar V>
+  requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
+    return std::as_const(*this) = number[0];
+  }
+  /// `x = {1, 2, 3}`: the elements in row-major order. Throws invalid_argument if their number or
+  /// one of them does not fit.
+  [[nodiscard]] feed_value operator=(element_list<T, E...> list) const {
+    return make_feed<T, shape_t<E...>>(target(), list.values_for(target()));
+  }
+  /// `x = {{1, 2}, {3, 4}}`: a matrix, row by row.
+  template <std::size_t N, std::size_t M>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
+    return make_nested_feed<T, shape_t<E...>, N, M>(target(), rows[0]);
+  }
+  /// `x = {{{1, 2}, {3, 4}}}`: a tensor of rank 3, row by row.
+  template <std::size_t N, std::size_t M, std::size_t L>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
+    return make_nested_feed<T, shape_t<E...>, N, M, L>(target(), rows[0][0]);
+  }
+  /// @cond refused
+  feed_value operator=(const uneven_rows<fed>&) const;
+  // Of two parameters, as a template of one in a derived class would hide it there.
+  template <class Tensor = fed, class V>
+  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+    return refuse_feed<Tensor, V>();
+  }
+  /// @endcond
+
+ protected:
+  feed_forms() = default;
+  feed_forms(const feed_forms&) = default;
+
+ private:
+  const output& target() const { return static_cast<const fed&>(*this).handle(); }
+};
+
 /// Throws invalid_argument: a literal of another dtype is fed to `target`.
 [[noreturn]] void refuse_literal_feed(const output& target);
 

@@ -112,6 +112,15 @@ auto apply(const Op& o, source_place w, const X&... x) {
 
 namespace deft::ext {
 
+/// Adds a node to `g` that has the record and the attributes of `o`, and whatever else `r` says:
+/// `add_node(current_graph(), o, {.inputs = in, .place = w})`. Throws as graph::add does.
+template <class Op>
+node_ref add_node(graph g, const Op& o, node_request r = {}) {
+  r.def = &record_of<Op>;
+  r.attributes = encode(o);
+  return g.add(std::move(r));
+}
+
 /// Adds a node of an operation that is not elementwise, `o` with its attributes, on `x…`, and
 /// returns its first output; `tensor_of<T, Shape>(make_node(…))` if dtype and shape are known at
 /// compile time. Throws what the shape rule throws.

@@ -37,7 +37,7 @@ concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
 /// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node, as in
 /// `tensor<float, dyn, 10> y = relu(matmul(x, w) + b);`.
 template <class T, std::int64_t... E>
-class tensor : public detail::typed_base {
+class tensor : public detail::feed_forms<T, E...> {
   static_assert(
       !std::is_same_v<T, detail::missing>,
       "expected the dtype and the extents, as in placeholder<float, dyn, 784> x(\"x\") and "
@@ -130,51 +130,17 @@ class tensor : public detail::typed_base {
     output_ = v.operand();
     return {};
   }
-  /// A feed: `s.run(loss, x = value)`. `value` is a number for a scalar, an ndarray, an any_array,
-  /// or for a vector any contiguous elements. Elements of an lvalue are borrowed until the run
-  /// returns. Throws failed_precondition for an empty tensor, invalid_argument for a number that
-  /// the dtype cannot represent; what only a run knows of dtype and extents is checked by the run.
-  template <ext::host_value V>
-  [[nodiscard]] feed_value operator=(V&& value) const {
-    return ext::make_feed<T, shape_type>(handle(), std::forward<V>(value));
-  }
-  /// @cond
-  template <ext::scalar V>
-  [[nodiscard]] feed_value operator=(V&& value) {  // before the constructor that refuses numbers
-    return std::as_const(*this) = std::forward<V>(value);
-  }
-  /// @endcond
-  /// `x = {0.5f}`: a number in braces, for a scalar.
-  template <ext::scalar V>
-  requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
-    return std::as_const(*this) = number[0];
-  }
-  /// `x = {1, 2, 3}`: the elements in row-major order. Throws invalid_argument if their number or
-  /// one of them does not fit.
-  [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return ext::make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
-  }
-  /// `x = {{1, 2}, {3, 4}}`: a matrix, row by row.
-  template <std::size_t N, std::size_t M>
-  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
-    return detail::make_nested_feed<T, shape_t<E...>, N, M>(handle(), rows[0]);
-  }
-  /// `x = {{{1, 2}, {3, 4}}}`: a tensor of rank 3, row by row.
-  template <std::size_t N, std::size_t M, std::size_t L>
-  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
-    return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
-  }
-  /// @cond refused
-  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
-
-  /// To anything but tensors and ndarrays.
+  /// To what another type converts to.
   template <class V>
   requires(!ext::host_value<V> && !ext::expression<V> &&
-           !std::convertible_to<const V&, tensor>) feed_value
-  operator=(const V&) const {
-    return detail::refuse_feed<tensor<T, E...>, V>();
+           std::convertible_to<const V&, tensor>) detail::rebound_tensor
+  operator=(const V& v) {
+    tensor named = v;
+    return *this = std::move(named);
   }
+  using detail::feed_forms<T, E...>::operator=;
 
+  /// @cond refused
   /// For `float f = x`, `std::exp(x)`, `bool e = x == y`.
   operator double() const {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<double, tensor<T, E...>>,

@@ -5,11 +5,15 @@
 
 namespace deft::ext {
 
+struct control_list {
+  std::vector<node_ref> nodes;
+};
+
 namespace {
-std::shared_ptr<const void> with_controls(std::vector<node_ref> nodes) {
+std::shared_ptr<const control_list> with_controls(std::vector<node_ref> nodes) {
   auto outer = controls_of(current_scope());
   nodes.insert(nodes.begin(), outer.begin(), outer.end());
-  return std::make_shared<const std::vector<node_ref>>(std::move(nodes));
+  return std::make_shared<const control_list>(control_list{std::move(nodes)});
 }
 }  // namespace
 
@@ -18,7 +22,7 @@ control_scope::control_scope(std::vector<node_ref> nodes)
 
 std::span<const node_ref> controls_of(const scope_ref& s) {
   if (!s || !s->controls) return {};
-  return *static_cast<const std::vector<node_ref>*>(s->controls.get());
+  return s->controls->nodes;
 }
 
 }  // namespace deft::ext

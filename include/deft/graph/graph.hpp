@@ -21,17 +21,17 @@ class function_body;
 /// body of a function in the graph of `n`, else the graph of `n`.
 graph graph_for(const node& n);
 
-/// The argument of graph::add.
+/// The argument of graph::add; what is not stated is left out: `g.add({.def = &d, .place = w})`.
 struct node_request {
   const op_def* def = nullptr;
-  attr_list attributes;
-  std::span<const output> inputs;
-  source_place place;
-  const scope_ref* scope = nullptr;         ///< nullptr: the thread's current scope
-  std::string name;                         ///< own name; empty: from the operation
-  std::unique_ptr<variable_info> variable;  ///< for variables
-  std::optional<placement> device;          ///< overrides the scopes' request
-  node_ref keeps;                           ///< kept alive by the node: what it updates
+  attr_list attributes = {};
+  std::span<const output> inputs = {};
+  source_place place = {};
+  const scope_ref* scope = nullptr;              ///< nullptr: the thread's current scope
+  std::string name = {};                         ///< own name; empty: from the operation
+  std::unique_ptr<variable_info> variable = {};  ///< for variables
+  std::optional<placement> device = {};          ///< overrides the scopes' request
+  node_ref keeps = {};                           ///< kept alive by the node: what it updates
 };
 
 }  // namespace ext

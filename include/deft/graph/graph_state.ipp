@@ -193,14 +193,14 @@ void graph_state::number_calls(node_request& r) {
 namespace {
 
 output fed_output(graph_state& g, std::size_t number, const tensor_type& t, source_place w) {
-  node_request r;
-  r.def = find_op("feed");
-  r.attributes = {static_cast<std::int64_t>(number), static_cast<std::int64_t>(t.type),
-                  integers(t.shape.begin(), t.shape.end())};
-  r.place = w;
   const scope_ref nowhere;
-  r.scope = &nowhere;
-  return {g.add(std::move(r)), 0};
+  return {
+      g.add({.def = find_op("feed"),
+             .attributes = {static_cast<std::int64_t>(number), static_cast<std::int64_t>(t.type),
+                            integers(t.shape.begin(), t.shape.end())},
+             .place = w,
+             .scope = &nowhere}),
+      0};
 }
 
 }  // namespace
@@ -210,15 +210,13 @@ output graph_state::variable_inside(const node_ref& v) {
   body_state::use& use = body->uses[key];
   const bool first = !use.updated;
   if (first && use.read) return {use.read, 0};
-  node_request r;
-  r.def = first ? v->def : find_op("read_variable");
-  r.attributes = v->attributes;
-  r.device = v->device();
-  r.keeps = v;
-  r.place = v->place();
   const scope_ref nowhere;
-  r.scope = &nowhere;
-  node_ref made = add(std::move(r));
+  node_ref made = add({.def = first ? v->def : find_op("read_variable"),
+                       .attributes = v->attributes,
+                       .place = v->place(),
+                       .scope = &nowhere,
+                       .device = v->device(),
+                       .keeps = v});
   if (first) body->uses[key].read = made;
   return {std::move(made), 0};
 }
@@ -230,14 +228,13 @@ output graph_state::inside(const output& o) {
     if (c.written == o) return {c.parameter, 0};
   if (o.node->outputs.empty()) return o;  // which is refused
   if (o.node->def->role == op_role::constant && o.node->controls().empty()) {
-    node_request r;
-    r.def = o.node->def;
-    r.attributes = o.node->attributes;
-    r.place = o.node->place();
-    r.device = o.node->device();
     const scope_ref nowhere;
-    r.scope = &nowhere;
-    return {add(std::move(r)), 0};
+    return {add({.def = o.node->def,
+                 .attributes = o.node->attributes,
+                 .place = o.node->place(),
+                 .scope = &nowhere,
+                 .device = o.node->device()}),
+            0};
   }
   const output value = body->outer->inside(o);
   const output parameter =

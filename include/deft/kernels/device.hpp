@@ -6,6 +6,7 @@
 #include <deft/kernels/kernel.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,11 @@ using event_ptr = std::shared_ptr<device_event>;
 class device_step {
  public:
   virtual ~device_step() = default;
+  /// `name` gives the name of an item's node, on any thread, until the step is destroyed: for
+  /// devices that tell of a node when its step is over, in the log or to a later step.
+  void name_items(std::function<std::string(std::uint32_t item)> name) { name_ = std::move(name); }
+  /// "" if nobody has named the items.
+  std::string name_of(std::uint32_t item) const { return name_ ? name_(item) : std::string(); }
   /// A run begins.
   virtual void begin() = 0;
   /// The first error, and the item that caused it; null if there was none. Called when the work of
@@ -42,6 +48,9 @@ class device_step {
   virtual bool has_updated() const { return true; }
   /// Where kernels of the run record errors. Changes only after an error.
   virtual const void* place() const { return nullptr; }
+
+ private:
+  std::function<std::string(std::uint32_t)> name_;
 };
 
 /// A kernel to be started.

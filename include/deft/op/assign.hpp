@@ -103,6 +103,10 @@ class assigned : public operation {
 }  // namespace deft::ext
 
 namespace deft::detail {
+/// Adds a node of `def` that reads or changes the variable whose node's output `variable` is, on
+/// that variable's device, and keeps it alive.
+output at_variable(const op_def& def, const output& variable, attr_list attributes,
+                   std::span<const output> inputs, source_place w);
 /// Adds an update of the variable whose node's output `variable` is, on its device. `like`: of one
 /// that keeps the variable's extents, which are always those of that variable.
 output update(const op_def& def, const output& variable, const output& value, source_place w,

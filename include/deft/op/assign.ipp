@@ -27,21 +27,27 @@ ext::tensor_type op::variable_state::checked_update(std::string_view op,
 
 namespace detail {
 
+output at_variable(const op_def& def, const output& variable, attr_list attributes,
+                   std::span<const output> inputs, source_place w) {
+  const node_ref& n = variable.node;
+  return {graph_for(*n).add({.def = &def,
+                             .attributes = std::move(attributes),
+                             .inputs = inputs,
+                             .place = w,
+                             .device = n->device(),
+                             .keeps = n}),
+          0};
+}
+
 output update(const op_def& def, const output& variable, const output& value, source_place w,
               std::string_view like) {
-  node_request r;
-  r.def = &def;
-  r.attributes = variable.node->attributes;
+  attr_list attributes = variable.node->attributes;
   if (!like.empty()) {
-    auto state = decode<op::assign>(r.attributes);
+    auto state = decode<op::assign>(attributes);
     state.like = like;
-    r.attributes = encode(state);
+    attributes = encode(state);
   }
-  r.inputs = {&value, 1};
-  r.place = w;
-  r.device = variable.node->device();
-  r.keeps = variable.node;
-  return {graph_for(*variable.node).add(std::move(r)), 0};
+  return at_variable(def, variable, std::move(attributes), {&value, 1}, w);
 }
 
 output constant_with(const output& like, any_array value, source_place w) {

@@ -22,12 +22,8 @@ operation make_group(std::vector<node_ref> nodes, source_place w) {
   }
   graph g = nodes.empty() ? current_graph() : graph_for(*nodes[0]);
   control_scope after(std::move(nodes));
-  placement anywhere;
-  node_request r;
-  r.def = &record_of<op::group>;
-  r.place = w;
-  r.device = anywhere;
-  return operation(g.add(std::move(r)));
+  const placement anywhere;
+  return operation(ext::add_node(g, op::group(), {.place = w, .device = anywhere}));
 }
 
 }  // namespace detail

@@ -33,12 +33,8 @@ ext::node_ref about_variable(const any_variable& v, ext::source_place w) {
   o.variable = state.variable_name;
   o.type = state.type;
   o.shape = state.shape;
-  ext::node_request r;
-  r.def = &ext::record_of<Op>;
-  r.attributes = ext::encode(o);
-  r.place = w;
-  r.device = detail::processor_of(v);
-  return ext::graph_for(*v.handle().node).add(std::move(r));
+  return ext::add_node(ext::graph_for(*v.handle().node), o,
+                       {.place = w, .device = detail::processor_of(v)});
 }
 
 }  // namespace

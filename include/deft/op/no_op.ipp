@@ -6,10 +6,7 @@
 namespace deft {
 
 operation no_op(ext::source_place w) {
-  ext::node_request r;
-  r.def = &ext::record_of<op::no_op>;
-  r.place = w;
-  return operation(current_graph().add(std::move(r)));
+  return operation(ext::add_node(current_graph(), op::no_op(), {.place = w}));
 }
 
 }  // namespace deft

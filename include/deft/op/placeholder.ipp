@@ -21,12 +21,7 @@ output make_placeholder(std::string_view name, const tensor_type& t, source_plac
   op::placeholder o;
   o.type = t.type;
   o.shape = t.shape;
-  node_request r;
-  r.def = &record_of<op::placeholder>;
-  r.attributes = encode(o);
-  r.place = w;
-  r.name = name;
-  return {current_graph().add(std::move(r)), 0};
+  return {ext::add_node(current_graph(), o, {.place = w, .name = std::string(name)}), 0};
 }
 
 }  // namespace detail

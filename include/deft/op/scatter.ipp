@@ -58,14 +58,8 @@ ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable
                                       const any_tensor& indices, const any_tensor& rows,
                                       ext::source_place w) {
   const ext::output in[] = {rows.handle(), indices.handle()};
-  ext::node_request r;
-  r.def = &def;
-  r.attributes = v.handle().node->attributes;
-  r.inputs = in;
-  r.place = w;
-  r.device = v.handle().node->device();
-  r.keeps = v.handle().node;
-  return ext::assigned<any_tensor>(ext::output{ext::graph_for(*v.handle().node).add(std::move(r)), 0});
+  return ext::assigned<any_tensor>(
+      detail::at_variable(def, v.handle(), v.handle().node->attributes, in, w));
 }
 
 }  // namespace

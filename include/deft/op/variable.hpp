@@ -241,33 +241,8 @@ class variable : public tensor<T, E...> {
   }
 
   /// A feed: the value stands for the variable in one run; the variable keeps its own.
-  template <ext::host_value V>
-  [[nodiscard]] feed_value operator=(V&& value) const {
-    return ext::make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
-  }
+  using detail::feed_forms<T, E...>::operator=;
   /// @cond refused
-  template <class V>
-  requires(!ext::host_value<V> && !ext::expression<V>) feed_value operator=(const V&) const {
-    return detail::refuse_feed<tensor<T, E...>, V>();
-  }
-  /// @endcond
-  /// `x = {1, 2, 3}`: the elements in row-major order.
-  [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return ext::make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
-  }
-  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
-  /// @{
-  template <std::size_t N, std::size_t M>
-  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
-    return detail::make_nested_feed<T, shape_t<E...>, N, M>(this->handle(), rows[0]);
-  }
-  template <std::size_t N, std::size_t M, std::size_t L>
-  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
-    return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
-  }
-  /// @}
-  /// @cond refused
-  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
   template <ext::expression X>
   void operator=(const X&) const {
     static_assert(detail::takes<variable, detail::got<X>>,

@@ -13,13 +13,8 @@ namespace detail {
 
 output read_variable(const output& variable, source_place w) {
   if (controls_of(current_scope()).empty()) return variable;
-  node_request r;
-  r.def = &record_of<op::read_variable>;
-  r.attributes = variable.node->attributes;
-  r.device = variable.node->device();
-  r.keeps = variable.node;
-  r.place = w.known() ? w : variable.node->place().nearby();
-  return {graph_for(*variable.node).add(std::move(r)), 0};
+  return at_variable(record_of<op::read_variable>, variable, variable.node->attributes, {},
+                     w.known() ? w : variable.node->place().nearby());
 }
 
 output expect_variable(const node_ref& n, const tensor_type& type) {
@@ -94,13 +89,12 @@ output without_variables(const output& o) {
       scope outside{scope_ref()};
       const auto waits = n->controls();
       control_scope after({waits.begin(), waits.end()});
-      node_request r;
-      r.def = n->def;
-      r.attributes = n->attributes;
-      r.inputs = inputs;
-      r.place = n->place();
-      r.device = n->device();
-      instead[n.get()] = {graph::of(*n).add(std::move(r)), 0};
+      instead[n.get()] = {graph::of(*n).add({.def = n->def,
+                                             .attributes = n->attributes,
+                                             .inputs = inputs,
+                                             .place = n->place(),
+                                             .device = n->device()}),
+                          0};
     } else
       instead[n.get()] = {n, 0};
   }
@@ -171,14 +165,12 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
   o.variable_name = full;
   o.type = type.type;
   o.shape = type.shape;
-  node_request r;
-  r.def = &record_of<op::variable>;
-  r.attributes = encode(o);
-  r.place = w;
-  r.name = name;
-  r.variable = std::move(info);
-  r.device = device_of_it;
-  return {g.add(std::move(r)), 0};
+  return {ext::add_node(g, o,
+                        {.place = w,
+                         .name = std::string(name),
+                         .variable = std::move(info),
+                         .device = device_of_it}),
+          0};
 }
 
 namespace {

@@ -2,7 +2,7 @@
 // deft/session/engine.hpp: makes plans and runs them, in this process or on another task.
 #pragma once
 #include <chrono>
-#include <deft/execute/executor.hpp>
+#include <deft/execute/frame_pool.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/options.hpp>
@@ -21,14 +21,12 @@ class step_results {
   explicit step_results(std::vector<any_array> values) : values_(std::move(values)) {}
   /// Values in a frame, which the destructor returns to its pool. Keeps the pool alive: the plan
   /// that made it may be dropped from its cache before the values are taken.
-  step_results(std::unique_ptr<executable::frame> f,
-               void (*give_back)(void*, std::unique_ptr<executable::frame>),
-               std::shared_ptr<void> pool)
-      : pool_(std::move(pool)), frame_(std::move(f)), give_back_(give_back) {}
+  step_results(std::unique_ptr<executable::frame> f, std::shared_ptr<frame_pool> pool)
+      : pool_(std::move(pool)), frame_(std::move(f)) {}
   step_results(step_results&&) noexcept = default;
   step_results& operator=(step_results&&) = delete;
   ~step_results() {
-    if (frame_) give_back_(pool_.get(), std::move(frame_));
+    if (frame_) pool_->give_back(std::move(frame_));
   }
 
   /// The value of fetch `i`; the reference is valid as long as this object.
@@ -38,9 +36,8 @@ class step_results {
 
  private:
   std::vector<any_array> values_;
-  std::shared_ptr<void> pool_;  ///< declared before the frame, which refers to it
+  std::shared_ptr<frame_pool> pool_;  ///< declared before the frame, which refers to it
   std::unique_ptr<executable::frame> frame_;
-  void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
 };
 
 /// How a run ended.

@@ -2,7 +2,7 @@
 // deft/train/round_nodes.ipp: nodes at the barriers of a graph's sync_replicas, for savers and
 // chiefs.
 #pragma once
-#include <deft/graph/graph.hpp>
+#include <deft/expr/lower.hpp>
 #include <deft/op/replicas.hpp>
 #include <vector>
 
@@ -16,11 +16,7 @@ std::vector<ext::node_ref> at_rounds(const graph& g) {
   for (const ext::output& state : g.collected("sync_replicas/state", "")) {
     Op o;
     static_cast<op::replica_round&>(o) = ext::decode<op::describe_round>(state.node->attributes);
-    ext::node_request r;
-    r.def = &ext::record_of<Op>;
-    r.attributes = ext::encode(o);
-    r.device = state.node->device();
-    nodes.push_back(graph(g).add(std::move(r)));
+    nodes.push_back(ext::add_node(g, o, {.device = state.node->device()}));
   }
   return nodes;
 }

@@ -128,13 +128,8 @@ class round_writer {
   }
   template <class Op>
   ext::node_ref add(const Op& o, const any_variable& near, std::span<const ext::output> in) const {
-    ext::node_request r;
-    r.def = &ext::record_of<Op>;
-    r.attributes = ext::encode(o);
-    r.inputs = in;
-    r.place = w_;
-    r.device = detail::processor_of(near);
-    return graph(graph_).add(std::move(r));
+    return ext::add_node(graph_, o,
+                         {.inputs = in, .place = w_, .device = detail::processor_of(near)});
   }
 
   graph graph_;

@@ -359,11 +359,8 @@ TEST_CASE("runs that wait on their task hold no thread of it") {
   op::await_replicas waits;
   waits.barrier = "round";
   waits.needed = waits.total = 2;
-  node_request r;
-  r.def = &record_of<op::await_replicas>;
-  r.attributes = encode(waits);
   const auto session = client.open_session(), theirs = other.open_session();
-  const auto waiting = plan_of(client, session, {own.add(std::move(r)), 1});
+  const auto waiting = plan_of(client, session, {add_node(own, waits), 1});
   const auto quick = plan_of(other, theirs, any_tensor(constant(1.f)).handle());
   std::vector<std::shared_ptr<pending>> calls;
   for (int i = 0; i < many; ++i)

@@ -24,29 +24,25 @@ std::vector<output> unfuse(const node_ref& fused) {
   scope outside{scope_ref()};
   const auto waits = fused->controls();
   control_scope controls({waits.begin(), waits.end()});
-  auto place = [&](node_request& r) {
-    r.place = fused->place();
-    r.device = fused->device();
+  auto add = [&](const op_def* def, attr_list attributes, std::span<const output> in) {
+    return output{g.add({.def = def,
+                         .attributes = std::move(attributes),
+                         .inputs = in,
+                         .place = fused->place(),
+                         .device = fused->device()}),
+                  0};
   };
   const auto inputs = fused->inputs();
   std::vector<output> values(inputs.begin(), inputs.end());
-  for (std::size_t i = 0; i < p.immediates.size(); ++i) {
-    node_request r;
-    r.def = find_op("constant");
-    r.attributes = {literal_value(p.immediates[i], o.immediates[i])};
-    place(r);
-    values.push_back({g.add(std::move(r)), 0});
-  }
+  for (std::size_t i = 0; i < p.immediates.size(); ++i)
+    values.push_back(
+        add(find_op("constant"), {literal_value(p.immediates[i], o.immediates[i])}, {}));
   std::vector<output> made;
   for (const auto& c : p.code) {
     std::vector<output> in;
     for (int a = 0; a < c.count; ++a) in.push_back(values[c.args[a]]);
-    node_request r;
-    r.def = c.op;
-    if (!c.op->attributes.empty()) r.attributes = encode(op::cast{c.type});
-    r.inputs = in;
-    place(r);
-    made.push_back({g.add(std::move(r)), 0});
+    made.push_back(
+        add(c.op, c.op->attributes.empty() ? attr_list() : encode(op::cast{c.type}), in));
     values.push_back(made.back());
   }
   return made;

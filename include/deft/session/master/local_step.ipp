@@ -124,7 +124,7 @@ class master_plan::unattended_step final : public step_driver,
       o.failure = std::make_shared<const error>(step_.explained(*failure));
     } else {
       step_.note_trace();
-      o.results.emplace(std::move(frame_), &frame_pool::return_to, plan_->own_);
+      o.results.emplace(std::move(frame_), plan_->own_);
     }
     const auto done = std::move(done_);
     done(std::move(o));
@@ -154,7 +154,7 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
     fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " ran out of host memory");
   }
   // The only part has all fetches, so its values are already in their order.
-  return step_results(std::move(frame), &frame_pool::return_to, own_);
+  return step_results(std::move(frame), own_);
 }
 
 void master_plan::start_here(std::span<const feed_ref> feeds, const run_options& options,

@@ -57,7 +57,7 @@ void stream::check(int said, const char* doing) {
 namespace {
 
 /// The faults of a frame's runs.
-class step final : public named_step {
+class step final : public device_step {
  public:
   explicit step(std::shared_ptr<queues> q) : queues_(std::move(q)) {}
   ~step() override {

@@ -6,7 +6,7 @@
 
 #include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
-#include <deft/kernels/named_step.hpp>
+#include <deft/kernels/device.hpp>
 #include <mutex>
 #include <utility>
 
@@ -132,8 +132,7 @@ class launch_log {
   std::string running() const {
     if (first() == launched_) return {};
     const entry& e = recent_[first() % most];
-    const auto* step = static_cast<const named_step*>(e.step);
-    const std::string name = step ? step->name_of(e.item) : std::string();
+    const std::string name = e.step ? e.step->name_of(e.item) : std::string();
     if (name.empty()) return {};
     const std::uint64_t others = launched_ - first() - 1;
     return str(", while node \"", name, "\" ",
