@@ -53,15 +53,36 @@ graph_def chain(std::uint32_t length) {
   return g;
 }
 
+function_ref twice_its_parameter() {
+  auto f = std::make_shared<function_def>();
+  f->name = "twice";
+  f->parameters = {{dims{dyn, 3}, dtype::float32}};
+  f->body.nodes.push_back(feed_node(0, {dyn, 3}));
+  node_def sum;
+  sum.op = find_op("add");
+  sum.inputs = {{0, 0}, {0, 0}};
+  sum.outputs = f->parameters;
+  f->body.nodes.push_back(std::move(sum));
+  f->results = {{1, 0}, {1, run_only}};
+  f->call = 7;
+  f->seal();
+  return f;
+}
+
 /// A node with attributes of every kind, which need not pass a shape rule.
 node_def odd_node() {
   node_def n;
   n.op = find_op("constant");
   any_array array(dtype::int32, dims{2, 2});
   for (int i = 0; i < 4; ++i) array.mutable_data<std::int32_t>()[i] = i;
-  n.attributes = {std::int64_t{-7},       0.1,   std::string("text"),
-                  integers{1, -1},        array, multiply_add(),
-                  strings{"a", "b c", ""}};
+  n.attributes = {std::int64_t{-7},
+                  0.1,
+                  std::string("text"),
+                  integers{1, -1},
+                  array,
+                  multiply_add(),
+                  strings{"a", "b c", ""},
+                  twice_its_parameter()};
   n.name = "odd";
   return n;
 }
@@ -262,4 +283,26 @@ TEST_CASE("a received device name that is too long is refused by name") {
       [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
   CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));
   CHECK(e.size() < 200);
+}
+
+TEST_CASE("functions are read back in functions, to a depth that has a limit") {
+  const auto nested = [](int depth) {
+    function_ref f = twice_its_parameter();
+    for (int i = 0; i < depth; ++i) {
+      auto around = std::make_shared<function_def>(*twice_its_parameter());
+      around->body.nodes[1].attributes = {f};  // which no shape rule is asked about here
+      around->seal();
+      f = std::move(around);
+    }
+    graph_def g;
+    g.nodes.push_back(feed_node(0, {3}));
+    g.nodes[0].attributes = {f};
+    return g;
+  };
+  const graph_def g = nested(10), back = load(to_bytes(g));
+  CHECK(same(g.nodes[0], back.nodes[0]));
+  const auto& f = std::get<function_ref>(back.nodes[0].attributes[0]);
+  CHECK(f->hash == std::get<function_ref>(g.nodes[0].attributes[0])->hash);
+  CHECK(f->values() == 1);
+  CHECK(error_of([&] { load(to_bytes(nested(60))); }).find("nested deeper") != std::string::npos);
 }

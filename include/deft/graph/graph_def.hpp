@@ -78,6 +78,13 @@ void validate(const graph_def& g);
 /// Checks that `fetches` are values or nodes of `g`. Throws invalid_argument.
 void validate(const graph_def& g, std::span<const edge_def> fetches);
 
+/// What stands for value `number` of those that a run, or the call of a function, is given.
+struct fed_value {
+  const op_def* op;
+  attr_list attributes;
+};
+fed_value fed(std::size_t number, const tensor_type& t);
+
 /// The result of flatten: the nodes, and how to find fetches and feeds.
 struct flat_graph {
   graph_def graph;

@@ -139,11 +139,10 @@ class flattener {
   void add_feed(std::size_t feed) {
     const output& o = feeds_[feed];
     node_def d;
-    d.op = find_op("feed");
-    const tensor_type& t = o.type();
-    d.attributes = {static_cast<std::int64_t>(feed), static_cast<std::int64_t>(t.type),
-                    integers(t.shape.begin(), t.shape.end())};
-    d.outputs = {t};
+    fed_value value = fed(feed, o.type());
+    d.op = value.op;
+    d.attributes = std::move(value.attributes);
+    d.outputs = {o.type()};
     d.requested = o.node->device();
     d.name = node_name(o.node);
     d.place = o.node->place();
@@ -165,6 +164,12 @@ class flattener {
 const std::string& node_name::str() const {
   static const auto& nothing = *new std::string;
   return origin_ ? name_of(*origin_) : text_ ? *text_ : nothing;
+}
+
+fed_value fed(std::size_t number, const tensor_type& t) {
+  return {find_op("feed"),
+          {static_cast<std::int64_t>(number), static_cast<std::int64_t>(t.type),
+           integers(t.shape.begin(), t.shape.end())}};
 }
 
 std::string_view written_op(const node_def& n) {

@@ -194,13 +194,12 @@ namespace {
 
 output fed_output(graph_state& g, std::size_t number, const tensor_type& t, source_place w) {
   const scope_ref nowhere;
-  return {
-      g.add({.def = find_op("feed"),
-             .attributes = {static_cast<std::int64_t>(number), static_cast<std::int64_t>(t.type),
-                            integers(t.shape.begin(), t.shape.end())},
-             .place = w,
-             .scope = &nowhere}),
-      0};
+  fed_value value = fed(number, t);
+  return {g.add({.def = value.op,
+                 .attributes = std::move(value.attributes),
+                 .place = w,
+                 .scope = &nowhere}),
+          0};
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ class out_archive {
 /// Limits of in_archive, besides the number of bytes it is given.
 struct archive_limits {
   std::size_t memory = std::size_t{1} << 30;  ///< bytes that may be allocated in all
-  int depth = 32;                             ///< of nested values
+  int depth = 128;                            ///< of nested values, such as functions in functions
 };
 
 /// Reads what out_archive wrote. The bytes may come from an untrusted peer: counts are checked
