@@ -71,6 +71,7 @@
 #include <deft/session/server/server.ipp>
 #include <deft/session/session.ipp>
 #include <deft/session/worker/worker.ipp>
+#include <deft/train/replicas/replicas.ipp>
 #include <deft/train/train.ipp>
 #include <deft/transport/transport.ipp>
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program none of whose files includes deft/deft.hpp writes graphs with operations of its own; to
-// run or differentiate them it is told what to do. With COMPILED, the other file includes it.
+// run or differentiate them it is told what to do. With COMPILED, the other file includes it. The
+// library's own operations are all there, also those of folders that no file of it includes.
 #include <cstdio>
 #include <deft/expr.hpp>
+#include <deft/kernels/cpu/device.hpp>
 #include <deft/op/gradients.hpp>
 #include <deft/session/session.hpp>
 
@@ -60,5 +62,9 @@ int main() {
   expect(running, [&] { s.run(sums, x = v); });
   expect(slope, [&] { gradients(sum(alone), x); });
   expect(other, [&] { s.run(testing::make_swish(d), d = ndarray<double, 3>{1, 2, 3}); });
+  expect("", [] {
+    if (!ext::find_op("await_replicas") || !ext::find_cpu_kernel("await_replicas"))
+      throw error(errc::internal, "nothing of train/replicas/ was linked");
+  });
   return failures;
 }

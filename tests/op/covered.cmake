@@ -11,7 +11,6 @@ set(elsewhere
     initialized=train/test_restoring.cpp # whether a variable has a value
     name=graph/test_graph.cpp            # an alias
     no_op=op/test_group.cpp              # no value
-    replicas=train/test_sync_rounds.cpp  # rounds of several tasks
     save=train/test_saver.cpp)           # files
 
 set(cases "")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/op/replicas.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/session.hpp>
+#include <deft/train/replicas/operations.hpp>
 
 #include "planning.hpp"
 
@@ -130,13 +130,13 @@ TEST_CASE_FIXTURE(own_graph, "equal names in different containers are different 
   variable<float> w("v", 0.f, {.container = "b"});
   auto key = [](const any_tensor& t) {
     flat_graph f = flat({t});
-    return plan::resources_of(f.graph.nodes.back()).at(0).key;
+    return resources_of(f.graph.nodes.back()).at(0).ref.key;
   };
   CHECK(key(v) == resource_key("variable", "a", "v"));
   CHECK(key(w) == resource_key("variable", "b", "v"));
   CHECK(key(up) == key(v));
   flat_graph f = flat({any_tensor(constant(1.f))});
-  CHECK(plan::resources_of(f.graph.nodes[0]).empty());
+  CHECK(resources_of(f.graph.nodes[0]).empty());
 }
 
 TEST_CASE_FIXTURE(own_graph, "sort and prune renumber references to nodes") {

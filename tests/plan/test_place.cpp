@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(own_graph,
                                 any_tensor(v.assign_sub(1.f).value())}) {
     graph_def g = placed(flat({run}));
     for (const auto& n : g.nodes)
-      if (!plan::resources_of(n).empty()) CHECK(where_is(n) == worker + "/gpu:1");
+      if (!resources_of(n).empty()) CHECK(where_is(n) == worker + "/gpu:1");
   }
   variable<bool> flag("flag", false);
   CHECK(where_is(placed(flat({flag})).nodes[0]) == worker + "/gpu:0");

@@ -4,7 +4,7 @@
 #pragma once
 #include <cmath>
 #include <deft/graph/graph_def.hpp>
-#include <deft/op/catalog.hpp>
+#include <deft/train/replicas/operations.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +12,18 @@
 #include "graph/edit.hpp"
 
 namespace testing {
+
+/// The library's operations.
+inline const std::vector<const deft::ext::op_def*>& all_operations() {
+  static const auto& all = *new auto([] {
+    const auto catalog = deft::ext::catalog_ops();
+    std::vector<const deft::ext::op_def*> made(catalog.begin(), catalog.end());
+    deft::op::replica_operations::each(
+        [&]<class Op>() { made.push_back(&deft::ext::record_of<Op>); });
+    return made;
+  }());
+  return all;
+}
 
 /// Random numbers that depend only on a seed.
 class dice {
@@ -145,7 +157,7 @@ inline void mutate(deft::ext::program& p, dice& d) {
       i.type = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
       break;
     case 3: {
-      auto all = deft::ext::catalog_ops();
+      const auto& all = all_operations();
       i.op = all[d.below(all.size())];
       break;
     }
@@ -221,7 +233,7 @@ inline void mutate(deft::graph_def& g, std::vector<deft::ext::edge_def>& fetches
         });
       break;
     case 11: {
-      auto all = deft::ext::catalog_ops();
+      const auto& all = all_operations();
       n.op = all[d.below(all.size())];
       break;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <deft/op/replicas.hpp>
+#include <deft/train/replicas/operations.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <future>
 

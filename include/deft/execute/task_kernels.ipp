@@ -4,10 +4,10 @@
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/safetensors.hpp>
-#include <deft/execute/round_pauses.ipp>
 #include <deft/kernels/device.hpp>
 #include <deft/kernels/host_tables.hpp>
 #include <deft/kernels/team.hpp>
+#include <deft/op/base/text.hpp>
 #include <deft/op/extents.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>
@@ -103,7 +103,7 @@ class save_kernel final : public value_kernel {
       bytes += static_cast<std::int64_t>(held[i].bytes());
     }
     const any_array path = c.input(0);
-    detail::write_safetensors(files_, str(text_of(path), op_.suffix), std::move(arrays),
+    detail::write_safetensors(files_, str(op::text_of(path), op_.suffix), std::move(arrays),
                               c.step().stop);
     c.output(0, any_array::scalar(bytes));
     return true;
@@ -122,7 +122,7 @@ class restore_kernel final : public value_kernel {
         files_(r.resources.files()) {}
   bool run(value_call& c) const override {
     const any_array request = c.input(0);
-    const auto sources = parse(text_of(request));
+    const auto sources = parse(op::text_of(request));
     std::map<std::string_view, safetensors_file> open;
     std::vector<any_array> values;
     for (std::size_t i = 0; i < op_.names.size(); ++i) {
@@ -281,24 +281,9 @@ kernel_table task_kernels() {
       {op::extents::name, sizes, nullptr, &make_task_kernel<extents_kernel>},
       {op::is_initialized::name, any, nullptr, &make_task_kernel<is_initialized_kernel>},
       {op::await_initialized::name, any, nullptr, &make_task_kernel<await_initialized_kernel>},
-      {op::current_round::name, any, nullptr, &make_task_kernel<current_kernel>},
       {op::value_generation::name, any, nullptr, &make_task_kernel<generation_kernel>},
       {op::begin_restoring::name, any, nullptr, &make_task_kernel<begin_restoring_kernel>},
       {op::end_restoring::name, any, nullptr, &make_task_kernel<end_restoring_kernel>},
-      {op::arrive_at_round::name, any, nullptr, &make_task_kernel<arrive_kernel>},
-      {op::await_replicas::name, any, nullptr, &make_task_kernel<await_kernel>},
-      {op::pause_rounds::name, any, nullptr, &make_task_kernel<pause_kernel>},
-      {op::resume_rounds::name, any, nullptr, &make_task_kernel<resume_kernel>},
-      {op::restart_rounds::name, any, nullptr, &make_task_kernel<restart_kernel>},
-      {op::rounds_generation::name, any, nullptr, &make_task_kernel<rounds_generation_kernel>},
-      {op::await_whole_rounds::name, any, nullptr, &make_task_kernel<await_whole_kernel>},
-      {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
-      {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
-      {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},
-      {op::leave_rounds::name, any, nullptr, &make_task_kernel<leave_kernel>},
-      {op::describe_round::name, any, nullptr, &make_task_kernel<describe_kernel>},
-      {op::accumulate_gradient::name, any, nullptr, &make_task_kernel<accumulate_kernel>},
-      {op::take_gradients::name, any, nullptr, &make_task_kernel<take_kernel>},
   };
   return table;
 }

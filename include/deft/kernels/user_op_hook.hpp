@@ -29,6 +29,13 @@ struct own_operation {
 template <class Op>
 const op_registration own_operation<Op>::entry{record_of<Op>, functions_of<Op>, compiled()};
 
+/// Makes operations of a folder of the library that are not in the catalog known to the process, as
+/// the program's own are: before main, wherever the file that calls it is linked.
+template <class... Op>
+void add_operations(op::op_list<Op...>) {
+  (static_cast<void>(&own_operation<Op>::entry), ...);
+}
+
 #ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
 template <class Op>
 struct own_source {

@@ -69,7 +69,6 @@
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
-#include <deft/op/replicas.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
@@ -136,10 +135,7 @@ using catalog = op_list<
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
     read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
     is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
-    save_tensors, snapshot_variables, restore_tensors, pause_rounds, resume_rounds, restart_rounds,
-    rounds_generation, await_whole_rounds, current_round, arrive_at_round, await_replicas,
-    end_round, fail_round, join_rounds, leave_rounds, describe_round, accumulate_gradient,
-    take_gradients,
+    save_tensors, snapshot_variables, restore_tensors,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
     feed, send, recv, copy>;

@@ -47,7 +47,6 @@
 #include <deft/op/plan/unfuse.ipp>
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
-#include <deft/op/replicas.ipp>
 #include <deft/op/reshape.ipp>
 #include <deft/op/save.ipp>
 #include <deft/op/scatter.ipp>

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/save.ipp: shape rules of saving and restoring.
 #pragma once
+#include <deft/op/base/text.hpp>
 #include <deft/op/save.hpp>
 
 namespace deft::op {
 namespace {
-
-void expect_text(std::string_view op, const tensor_type& t) {
-  if (t.type != dtype::uint8 || t.shape.n != 1)
-    fail(errc::invalid_argument, "[", op, "] expects a text, uint8(dyn), and got ", t);
-}
 
 /// The types in an attribute, which are to be `names`.
 std::vector<tensor_type> types_of(std::string_view op, const integers& types, std::size_t names) {

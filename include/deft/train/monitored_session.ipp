@@ -7,12 +7,12 @@
 #include <deft/op/global_step.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/initialized.hpp>
-#include <deft/op/replicas.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/recovery.ipp>
+#include <deft/train/replicas/operations.hpp>
 #include <deft/train/round_nodes.ipp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>

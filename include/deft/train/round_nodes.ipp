@@ -3,7 +3,7 @@
 // chiefs.
 #pragma once
 #include <deft/expr/lower.hpp>
-#include <deft/op/replicas.hpp>
+#include <deft/train/replicas/operations.hpp>
 #include <vector>
 
 namespace deft {

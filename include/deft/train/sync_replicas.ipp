@@ -4,11 +4,10 @@
 #pragma once
 #include <condition_variable>
 #include <deft/core/log.hpp>
-#include <deft/op/catalog.hpp>
 #include <deft/op/group.hpp>
-#include <deft/op/replicas.hpp>
 #include <deft/session/prepared.hpp>
 #include <deft/session/session_impl.hpp>
+#include <deft/train/replicas/operations.hpp>
 #include <deft/train/round_updates.hpp>
 #include <deft/train/slots.hpp>
 #include <deft/train/sync_replicas.hpp>

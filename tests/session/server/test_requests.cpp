@@ -6,6 +6,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/senders.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <deft/train/replicas/operations.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/listener.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/replica_rounds.hpp>
+#include <deft/train/replicas/rounds.hpp>
 #include <deque>
 
-#include "../session/sessions.hpp"
+#include "session/sessions.hpp"
 #include "testing.hpp"
 
 using namespace deft;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/replica_rounds.hpp: the resources by which replicas of a model train together: a
+// deft/train/replicas/rounds.hpp: the resources by which replicas of a model train together: a
 // barrier that knows its members, and their gradients.
 #pragma once
 #include <deft/kernels/resources.hpp>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/replicas.hpp: how replicas of a model meet: gradients that wait for an update, and a
-// barrier of rounds. sync_replicas (train/sync_replicas.hpp) makes these nodes.
+// deft/train/replicas/operations.hpp: how replicas of a model meet: gradients that wait for an
+// update, and a barrier of rounds. sync_replicas (train/sync_replicas.hpp) makes these nodes.
 #pragma once
-#include <deft/op/base/shapes.hpp>
-#include <deft/op/variable.hpp>
+#include <deft/op/catalog.hpp>
 
 namespace deft::op {
 
@@ -152,5 +151,11 @@ struct take_gradients {
       field{"index_dtype", &take_gradients::index_type});
   std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
 };
+
+/// All of them. They are not in the catalog: see kernels/host_tables.hpp.
+using replica_operations =
+    op_list<current_round, arrive_at_round, await_replicas, end_round, fail_round, join_rounds,
+            leave_rounds, pause_rounds, resume_rounds, restart_rounds, rounds_generation,
+            await_whole_rounds, describe_round, accumulate_gradient, take_gradients>;
 
 }  // namespace deft::op

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/replica_kernels.ipp: the kernels that take part in rounds of replicas.
+// deft/train/replicas/kernels.ipp: the kernels that take part in rounds of replicas, and their
+// table.
 #pragma once
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <deft/execute/replica_rounds.ipp>
-#include <deft/kernels/kernel.hpp>
-#include <deft/op/replicas.hpp>
+#include <deft/kernels/host_tables.hpp>
+#include <deft/kernels/user_op_hook.hpp>
+#include <deft/op/base/text.hpp>
+#include <deft/train/replicas/operations.hpp>
+#include <deft/train/replicas/rounds.hpp>
 
 namespace deft::ext {
 namespace {
 
-std::string_view text_of(const any_array& a) {
-  const auto bytes = a.span<std::uint8_t>();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+/// The barrier that an operation names, made if it is not there.
+std::shared_ptr<replica_barrier> barrier_of(const value_request& r, const op::replica_round& o) {
+  return r.resources.get<replica_barrier>({"replica_barrier", o.container, o.barrier}, [&] {
+    return std::make_shared<replica_barrier>(o.needed, o.total);
+  });
 }
 
+/// Of a session that is a member.
 template <class Op>
 class round_kernel : public value_kernel {
  public:
-  explicit round_kernel(const value_request& r) : op_(decode<Op>(r.node.attributes)) {
-    const auto barrier = r.resources.get<replica_barrier>(
-        {"replica_barrier", op_.container, op_.barrier},
-        [&] { return std::make_shared<replica_barrier>(op_.needed, op_.total); });
-    member_ = barrier->join(r.session, r.master, op_.needed, op_.total);
-  }
+  explicit round_kernel(const value_request& r)
+      : op_(decode<Op>(r.node.attributes)),
+        member_(barrier_of(r, op_)->join(r.session, r.master, op_.needed, op_.total)) {}
 
  protected:
   replica_barrier& barrier() const { return member_->barrier(); }
 
   const Op op_;
-  std::shared_ptr<replica_barrier::membership> member_;
+  const std::shared_ptr<replica_barrier::membership> member_;
 };
 
 struct current_kernel final : round_kernel<op::current_round> {
@@ -95,7 +98,7 @@ struct fail_kernel final : round_kernel<op::fail_round> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
     const any_array why = c.input(0);
-    const std::string_view text = text_of(why);
+    const std::string_view text = op::text_of(why);
     const auto end = std::min(text.find('\n'), text.size());
     const bool in_part = text.substr(0, end).ends_with(op::fail_round::in_part);
     int code = 0;
@@ -113,7 +116,7 @@ struct join_kernel final : round_kernel<op::join_rounds> {
   bool run(value_call& c) const override {
     const any_array lines = c.input(0);
     std::vector<std::string> left;
-    for (std::string_view text = text_of(lines); !text.empty();) {
+    for (std::string_view text = op::text_of(lines); !text.empty();) {
       const auto end = std::min(text.find('\n'), text.size());
       left.emplace_back(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
@@ -146,6 +149,53 @@ struct describe_kernel final : round_kernel<op::describe_round> {
     c.output(1, std::move(text));
     return true;
   }
+};
+
+/// Of a session that need not be a replica.
+template <class Op>
+class pause_of_rounds : public value_kernel {
+ public:
+  explicit pause_of_rounds(const value_request& r)
+      : barrier_(barrier_of(r, decode<Op>(r.node.attributes))),
+        pause_(barrier_->pause_of(r.session)) {}
+
+ protected:
+  const std::shared_ptr<replica_barrier> barrier_;
+  const std::shared_ptr<replica_barrier::pause> pause_;
+};
+struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override {
+    return pause_->begin(c.ticket(), c.make_waker(), c.step().step);
+  }
+};
+struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override {
+    pause_->end(c.step().step);
+    return true;
+  }
+};
+
+struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call&) const override {
+    barrier_->restart();
+    return true;
+  }
+};
+
+struct rounds_generation_kernel final : pause_of_rounds<op::rounds_generation> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override {
+    c.output(0, any_array::scalar(barrier_->generation()));
+    return true;
+  }
+};
+
+struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call& c) const override { return barrier_->is_whole(c.ticket(), c.make_waker()); }
 };
 
 class accumulate_kernel final : public value_kernel {
@@ -215,5 +265,34 @@ class take_kernel final : public value_kernel {
   std::vector<any_array> no_rows_;
 };
 
+/// The row of an operation, which takes any dtype.
+template <class Op, class Kernel>
+constexpr kernel_entry replica_entry{
+    Op::name, all_dtypes | dtype_set{dtype::none}, nullptr,
+    [](const value_request& r) -> value_kernel_ptr { return std::make_unique<Kernel>(r); }};
+
 }  // namespace
+
+kernel_table replica_kernels() {
+  add_operations(op::replica_operations());
+  static constexpr kernel_entry table[] = {
+      replica_entry<op::current_round, current_kernel>,
+      replica_entry<op::arrive_at_round, arrive_kernel>,
+      replica_entry<op::await_replicas, await_kernel>,
+      replica_entry<op::end_round, end_kernel>,
+      replica_entry<op::fail_round, fail_kernel>,
+      replica_entry<op::join_rounds, join_kernel>,
+      replica_entry<op::leave_rounds, leave_kernel>,
+      replica_entry<op::pause_rounds, pause_kernel>,
+      replica_entry<op::resume_rounds, resume_kernel>,
+      replica_entry<op::restart_rounds, restart_kernel>,
+      replica_entry<op::rounds_generation, rounds_generation_kernel>,
+      replica_entry<op::await_whole_rounds, await_whole_kernel>,
+      replica_entry<op::describe_round, describe_kernel>,
+      replica_entry<op::accumulate_gradient, accumulate_kernel>,
+      replica_entry<op::take_gradients, take_kernel>,
+  };
+  return table;
+}
+
 }  // namespace deft::ext

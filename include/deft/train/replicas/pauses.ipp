@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/round_pauses.ipp: how a session, such as a saver's, keeps rounds from being applied,
-// and how one knows that variables are of one round.
+// deft/train/replicas/pauses.ipp: how a session, such as a saver's, keeps rounds from being
+// applied, and how one knows that variables are of one round.
 #pragma once
-#include <deft/execute/replica_kernels.ipp>
+#include <deft/train/replicas/rounds.hpp>
 
 namespace deft::ext {
 
@@ -62,58 +62,4 @@ void replica_barrier::drop(const pause& p) {
   if (freed && complete()) woken.leaders.next();
 }
 
-namespace {
-
-/// Of a session that need not be a replica.
-template <class Op>
-class pause_of_rounds : public value_kernel {
- public:
-  explicit pause_of_rounds(const value_request& r) {
-    const auto o = decode<Op>(r.node.attributes);
-    barrier_ = r.resources.get<replica_barrier>({"replica_barrier", o.container, o.barrier}, [&] {
-      return std::make_shared<replica_barrier>(o.needed, o.total);
-    });
-    pause_ = barrier_->pause_of(r.session);
-  }
-
- protected:
-  std::shared_ptr<replica_barrier> barrier_;
-  std::shared_ptr<replica_barrier::pause> pause_;
-};
-struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
-  using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override {
-    return pause_->begin(c.ticket(), c.make_waker(), c.step().step);
-  }
-};
-struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
-  using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override {
-    pause_->end(c.step().step);
-    return true;
-  }
-};
-
-struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
-  using pause_of_rounds::pause_of_rounds;
-  bool run(value_call&) const override {
-    barrier_->restart();
-    return true;
-  }
-};
-
-struct rounds_generation_kernel final : pause_of_rounds<op::rounds_generation> {
-  using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override {
-    c.output(0, any_array::scalar(barrier_->generation()));
-    return true;
-  }
-};
-
-struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
-  using pause_of_rounds::pause_of_rounds;
-  bool run(value_call& c) const override { return barrier_->is_whole(c.ticket(), c.make_waker()); }
-};
-
-}  // namespace
 }  // namespace deft::ext

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/replica_rounds.ipp: rounds of replicas, and their gradients.
+// deft/train/replicas/rounds.ipp: rounds of replicas, and their gradients.
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/execute/replica_rounds.hpp>
+#include <deft/train/replicas/rounds.hpp>
 
 namespace deft::ext {
 

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/replicas.ipp: shape rules of rounds.
+// deft/train/replicas/operations.ipp: shape rules of rounds.
 #pragma once
-#include <deft/op/replicas.hpp>
+#include <deft/op/base/shapes.hpp>
+#include <deft/op/base/text.hpp>
+#include <deft/train/replicas/operations.hpp>
 
 namespace deft::op {
-namespace {
-
-void expect_lines(std::string_view op, const tensor_type& t) {
-  if (t.type != dtype::uint8 || t.shape.rank() != 1)
-    fail(errc::invalid_argument, "[", op, "] expects a text, uint8(dyn), and got ", t);
-}
-
-}  // namespace
 
 void replica_round::expect_possible(std::string_view op) const {
   if (needed < 1 || total < needed || total > most)
@@ -44,12 +38,12 @@ void await_whole_rounds::infer(std::span<const tensor_type>) const { expect_poss
 void restart_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
-  expect_lines(name, in[0]);
+  expect_text(name, in[0]);
 }
 void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void fail_round::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
-  expect_lines(name, in[0]);
+  expect_text(name, in[0]);
 }
 std::vector<tensor_type> describe_round::infer(std::span<const tensor_type>) const {
   expect_possible(name);
