@@ -397,21 +397,3 @@ TEST_CASE("a new barrier learns from a member who has left") {
   barrier->take_part(*a, left);  // task_b is back
   CHECK(barrier->describe_state().left.empty());
 }
-
-TEST_CASE("an accumulator keeps the newest gradient of each session until it is taken") {
-  gradient_accumulator all;
-  auto a = all.join(1);
-  const auto b = all.join(2);
-  all.put(a, 1, {any_array::scalar(1.f)});
-  all.put(a, 2, {any_array::scalar(2.f)});
-  all.put(b, 1, {any_array::scalar(3.f)});
-  all.put(a, 1, {any_array::scalar(4.f)});  // of a step that began before
-  CHECK(all.bytes() == 8);
-  a.reset();
-  const std::int64_t sessions[] = {1, -1};
-  const auto taken = all.take(sessions);
-  CHECK(*taken[0].at(0).data<float>() == 2);
-  CHECK(taken[1].empty());
-  CHECK(all.bytes() == 4);
-  CHECK(error_of([&] { all.take(sessions); }).find("is gone") != std::string::npos);
-}

@@ -8,6 +8,7 @@
 #include <deft/kernels/host_tables.hpp>
 #include <deft/kernels/user_op_hook.hpp>
 #include <deft/op/base/text.hpp>
+#include <deft/train/replicas/accumulator.hpp>
 #include <deft/train/replicas/operations.hpp>
 #include <deft/train/replicas/rounds.hpp>
 
@@ -198,35 +199,34 @@ struct await_whole_kernel final : pause_of_rounds<op::await_whole_rounds> {
   bool run(value_call& c) const override { return barrier_->is_whole(c.ticket(), c.make_waker()); }
 };
 
+/// The accumulator that an operation names, made if it is not there.
+template <class Op>
+std::shared_ptr<accumulator> accumulator_of(const value_request& r, const Op& o) {
+  return r.resources.get<accumulator>({"gradient_accumulator", o.container, o.accumulator},
+                                      [] { return std::make_shared<accumulator>(); });
+}
+
 class accumulate_kernel final : public value_kernel {
  public:
   explicit accumulate_kernel(const value_request& r)
-      : gradients_(accumulator(r, decode<op::accumulate_gradient>(r.node.attributes))),
+      : gradients_(accumulator_of(r, decode<op::accumulate_gradient>(r.node.attributes))),
         place_(gradients_->join(r.session)) {}
   bool run(value_call& c) const override {
     std::vector<any_array> gradient;
     for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
-    gradients_->put(place_, c.step().step, std::move(gradient));
+    gradients_->apply(place_, c.step().step, std::move(gradient));
     return true;
   }
 
-  template <class Op>
-  static std::shared_ptr<gradient_accumulator> accumulator(const value_request& r, const Op& o) {
-    return r.resources.get<gradient_accumulator>(
-        {"gradient_accumulator", o.container, o.accumulator},
-        [] { return std::make_shared<gradient_accumulator>(); });
-  }
-
  private:
-  const std::shared_ptr<gradient_accumulator> gradients_;
-  const gradient_accumulator::place place_;
+  const std::shared_ptr<accumulator> gradients_;
+  const accumulator::place place_;
 };
 
 class take_kernel final : public value_kernel {
  public:
   explicit take_kernel(const value_request& r)
-      : op_(decode<op::take_gradients>(r.node.attributes)),
-        gradients_(accumulate_kernel::accumulator(r, op_)) {
+      : op_(decode<op::take_gradients>(r.node.attributes)), gradients_(accumulator_of(r, op_)) {
     if (!op_.rows) return;
     dims none = op_.shape;
     none[0] = 0;
@@ -235,11 +235,16 @@ class take_kernel final : public value_kernel {
   bool run(value_call& c) const override {
     const any_array sessions = c.input(0);
     const std::size_t each = op_.rows ? 2 : 1;
-    auto all = gradients_->take(sessions.span<std::int64_t>());
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto ids = sessions.span<std::int64_t>();
+    std::vector<std::uint64_t> there;
+    for (const std::int64_t id : ids)
+      if (id != -1) there.push_back(static_cast<std::uint64_t>(id));
+    const auto all = gradients_->take(there);
+    if (!all) fail(errc::aborted, "[sync_replicas] the gradient of a replica is gone");
+    auto next = all->begin();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
       // A missing one has the shape of another.
-      std::vector<any_array>& gradient = all[i];
-      if (gradient.empty()) gradient = missing(all);
+      const std::vector<any_array> gradient = ids[i] == -1 ? missing(*all) : *next++;
       if (gradient.size() != each) mismatch();
       for (std::size_t k = 0; k < each; ++k) c.output(i * each + k, gradient[k]);
     }
@@ -251,17 +256,16 @@ class take_kernel final : public value_kernel {
     fail(errc::invalid_argument, "[sync_replicas] replicas disagree whether the gradient of \"",
          op_.accumulator, "\" is made of rows");
   }
-  std::vector<any_array> missing(const std::vector<std::vector<any_array>>& all) const {
+  std::vector<any_array> missing(const std::vector<std::vector<any_array>>& others) const {
     if (op_.rows) return no_rows_;
-    const auto there = std::ranges::find_if(all, [](const auto& g) { return !g.empty(); });
-    if (there == all.end()) mismatch();
-    any_array zeros(op_.type, there->at(0).shape());
+    if (others.empty()) mismatch();
+    any_array zeros(op_.type, others[0].at(0).shape());
     std::memset(zeros.mutable_raw(), 0, zeros.bytes());
     return {zeros};
   }
 
   const op::take_gradients op_;
-  const std::shared_ptr<gradient_accumulator> gradients_;
+  const std::shared_ptr<accumulator> gradients_;
   std::vector<any_array> no_rows_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/replicas/rounds.hpp: the resources by which replicas of a model train together: a
-// barrier that knows its members, and their gradients.
+// deft/train/replicas/rounds.hpp: the barrier at which replicas of a model train together, which
+// knows its members.
 #pragma once
 #include <deft/kernels/resources.hpp>
+#include <deft/train/replicas/step_barrier.hpp>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -109,31 +110,28 @@ class replica_barrier final : public resource,
   std::string describe() const override;
 
  private:
-  struct arrival {
-    std::int64_t round = 0;
-    bool counts = false;
-  };
   struct member {
     std::string task;
     std::weak_ptr<membership> token;
     bool leads = false, left = false;
     bool revoked = false;    ///< by a restart
     std::int64_t round = 0;  ///< it began when this was the current one, or has seen it begin
-    std::map<std::uint64_t, arrival> arrived = {};  ///< by step
-    std::shared_ptr<const error> failure = {};      ///< of its own part in the round
+    std::map<std::uint64_t, step_barrier::arrival> arrived = {};  ///< by step
+    std::shared_ptr<const error> failure = {};                    ///< of its own part in the round
   };
   /// Whom a function wakes at its end: declared before the lock.
   struct wakers {
     explicit wakers(replica_barrier& b)
-        : arrivals(b.arrivals_), leaders(b.leaders_), pauses(b.pauses_) {}
+        : arrivals(b.rounds_.waiting()), leaders(b.leaders_), pauses(b.pauses_) {}
     wake_at_end arrivals, leaders, pauses;
   };
 
   void lost(const membership& m);
   std::int64_t needed_now() const;
-  bool full() const { return static_cast<std::int64_t>(counted_.size()) >= needed_now(); }
   /// Whether the round can be granted.
-  bool complete() const { return full() && !leader_ && pausing_.empty() && torn_by_.empty(); }
+  bool complete() const {
+    return rounds_.has(needed_now()) && !leader_ && pausing_.empty() && torn_by_.empty();
+  }
   void expect_whole() const;
   static void expect_member(const member& m);
   /// The caller begins the next round.
@@ -154,48 +152,18 @@ class replica_barrier final : public resource,
   mutable std::mutex guard_;
   std::map<std::uint64_t, member> members_;  ///< by session
   std::vector<std::string> left_;            ///< the tasks of those that left
-  std::int64_t round_ = 1;
-  std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
-  std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
-  std::deque<std::uint64_t> revoked_;  ///< sessions from before a restart that were lost
+  step_barrier rounds_;  ///< where members arrive; also those who wait until it is not torn
+  std::optional<std::uint64_t> leader_;  ///< to whom the round is granted
+  std::deque<std::uint64_t> revoked_;    ///< sessions from before a restart that were lost
   bool lost_leads_ = false;  ///< a member that applies gradients was lost, and none has come since
   std::string torn_by_;      ///< why it is torn; empty while it is not
   std::int64_t generation_ = 1;
   std::int64_t failed_round_ = 0;  ///< the last one that failed
   std::shared_ptr<const error> why_;
-  wait_list arrivals_;  ///< steps, for the end of their round
-  wait_list leaders_;   ///< for a round to be granted
-  wait_list pauses_;    ///< for the end of a round that is being applied
+  wait_list leaders_;  ///< for a round to be granted
+  wait_list pauses_;   ///< for the end of a round that is being applied
   std::map<std::uint64_t, std::weak_ptr<pause>> pausers_;            ///< by session
   std::map<std::pair<const pause*, std::uint64_t>, waker> pausing_;  ///< by step
-};
-
-/// The gradients of one variable that replicas have computed and no update has taken. Thread-safe.
-class gradient_accumulator final : public resource {
- public:
-  /// What a session holds as long as it may bring gradients; one that it has brought outlives it
-  /// until the next update.
-  using place = std::shared_ptr<const std::uint64_t>;
-  place join(std::uint64_t session);
-  /// That of a step. It is dropped if there is one of a later step.
-  void put(const place& from, std::uint64_t step, std::vector<any_array> gradient);
-  /// The gradients of `sessions`, in that order: empty for a session of -1. Throws aborted if one
-  /// is not there.
-  std::vector<std::vector<any_array>> take(std::span<const std::int64_t> sessions);
-
-  void clear() override;
-  bool empty() const override;
-  std::size_t bytes() const override;
-  std::string describe() const override;
-
- private:
-  struct entry {
-    std::weak_ptr<const std::uint64_t> owner;
-    std::uint64_t step = 0;
-    std::vector<any_array> gradient;
-  };
-  mutable std::mutex guard_;
-  std::map<std::uint64_t, entry> entries_;  ///< by session
 };
 
 }  // namespace deft::ext

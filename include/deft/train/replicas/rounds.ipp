@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/replicas/rounds.ipp: rounds of replicas, and their gradients.
+// deft/train/replicas/rounds.ipp: rounds of replicas.
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
@@ -23,7 +23,7 @@ std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t
   m = {.task = std::string(task),
        .token = token,
        .revoked = std::ranges::count(revoked_, session) > 0,
-       .round = round_};
+       .round = rounds_.round()};
   remember(m);
   return token;
 }
@@ -41,7 +41,7 @@ void replica_barrier::take_part(const membership& m, std::span<const std::string
   me.leads = true;
   lost_leads_ = false;
   if (std::exchange(me.left, false)) {
-    me.round = round_;
+    me.round = rounds_.round();
     remember(me);
   }
   for (const std::string& task : left) {
@@ -63,7 +63,7 @@ std::int64_t replica_barrier::needed_now() const {
 
 std::int64_t replica_barrier::current() const {
   std::lock_guard lock(guard_);
-  return round_;
+  return rounds_.round();
 }
 
 std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t step,
@@ -78,16 +78,16 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
   expect_whole();
   expect_member(me);
   const auto before = me.arrived.find(step);
-  if (before != me.arrived.end() && before->second.round < round_) {
-    const arrival a = before->second;
+  if (before != me.arrived.end() && rounds_.is_over(before->second)) {
+    const step_barrier::arrival a = before->second;
     me.arrived.erase(before);
-    me.round = round_;
+    me.round = rounds_.round();
     if (a.round == failed_round_) throw error(*why_);
     return a.counts;
   }
   if (before != me.arrived.end() && me.left && !leader_) {
     me.arrived.erase(before);
-    std::erase(counted_, std::pair(me.task, m.session()));
+    rounds_.withdraw({me.task, m.session()});
     return false;
   }
   if (before == me.arrived.end()) {
@@ -101,24 +101,16 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
       deft::ext::fail(errc::failed_precondition,
                       "[sync_replicas] nobody applies the gradients: a session that is not a "
                       "monitored_session needs replica_updates");
-    const bool stale = std::min(begun, me.round) < round_;
-    if (stale && !leader_) {
-      me.round = round_;
+    if (!leader_ && rounds_.is_stale(std::min(begun, me.round))) {
+      me.round = rounds_.round();
       return false;
     }
-    arrival& a = me.arrived[step];
-    a.round = round_;
-    const auto mine = std::pair(me.task, m.session());
-    if (!stale && !leader_) {
-      a.counts = std::ranges::count(counted_, mine) > 0;
-      if (!a.counts && !full()) {
-        counted_.push_back(mine);
-        a.counts = true;
-      }
-      if (complete()) woken.leaders.next();
-    }
+    // In a round that is being applied it only waits for the end.
+    me.arrived[step] =
+        leader_ ? rounds_.late() : rounds_.arrive({me.task, m.session()}, needed_now());
+    if (complete()) woken.leaders.next();
   }
-  arrivals_.add(t, std::move(w));
+  rounds_.waiting().add(t, std::move(w));
   return {};
 }
 
@@ -142,17 +134,15 @@ std::vector<std::uint64_t> replica_barrier::await(const membership& m, wait_list
     return sessions;
   }
   leader_ = m.session();
-  std::ranges::sort(counted_);
-  for (const auto& [task, session] : counted_) sessions.push_back(session);
+  for (const auto& [task, session] : rounds_.arrived()) sessions.push_back(session);
   return sessions;
 }
 
 void replica_barrier::begin_next(bool applied, wakers& woken) {
   if (!applied)
     for (auto& [session, m] : members_)
-      for (auto& [step, a] : m.arrived) a.counts &= a.round != round_;
-  ++round_;
-  counted_.clear();
+      for (auto& [step, a] : m.arrived) a.counts &= rounds_.is_over(a);
+  rounds_.begin_next();
   leader_.reset();
   woken.arrivals.all();
   woken.pauses.all();
@@ -173,7 +163,7 @@ void replica_barrier::fail(const membership& m, const error& why, bool in_part) 
   auto failure = std::make_shared<const error>(why);
   if (leader_ == m.session()) {
     if (in_part) tear(why.message());
-    failed_round_ = round_;
+    failed_round_ = rounds_.round();
     why_ = std::move(failure);
     begin_next(false, woken);
     return;
@@ -279,69 +269,9 @@ std::int64_t replica_barrier::generation() const {
 }
 bool replica_barrier::is_whole(wait_list::ticket& t, waker w) {
   std::lock_guard lock(guard_);
-  if (!torn_by_.empty()) arrivals_.add(t, std::move(w));
+  if (!torn_by_.empty()) rounds_.waiting().add(t, std::move(w));
   return torn_by_.empty();
 }
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
-
-gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {
-  place held;
-  std::lock_guard lock(guard_);
-  entry& e = entries_[session];
-  if ((held = e.owner.lock())) return held;
-  e.owner = held = std::make_shared<const std::uint64_t>(session);
-  return held;
-}
-
-void gradient_accumulator::put(const place& from, std::uint64_t step,
-                               std::vector<any_array> gradient) {
-  std::lock_guard lock(guard_);
-  entry& e = entries_[*from];
-  if (!e.gradient.empty() && step < e.step) return;
-  e.step = step;
-  e.gradient.swap(gradient);  // the old one is freed without the lock
-}
-
-std::vector<std::vector<any_array>> gradient_accumulator::take(
-    std::span<const std::int64_t> sessions) {
-  std::vector<std::vector<any_array>> all(sessions.size());
-  std::vector<std::vector<any_array>> dropped;  // freed without the lock
-  std::lock_guard lock(guard_);
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
-    if (sessions[i] == -1) continue;
-    const auto e = entries_.find(static_cast<std::uint64_t>(sessions[i]));
-    if (e == entries_.end() || e->second.gradient.empty())
-      fail(errc::aborted, "[sync_replicas] the gradient of a replica is gone");
-    all[i].swap(e->second.gradient);
-  }
-  std::erase_if(entries_, [&](auto& e) {
-    if (!e.second.owner.expired()) return false;
-    dropped.push_back(std::move(e.second.gradient));
-    return true;
-  });
-  return all;
-}
-
-void gradient_accumulator::clear() {
-  std::lock_guard lock(guard_);
-  for (auto& [session, e] : entries_) e.gradient.clear();
-}
-bool gradient_accumulator::empty() const {
-  std::lock_guard lock(guard_);
-  return std::ranges::all_of(entries_, [](const auto& e) { return e.second.gradient.empty(); });
-}
-std::size_t gradient_accumulator::bytes() const {
-  std::lock_guard lock(guard_);
-  std::size_t total = 0;
-  for (const auto& [session, e] : entries_)
-    for (const auto& a : e.gradient) total += a.bytes();
-  return total;
-}
-std::string gradient_accumulator::describe() const {
-  std::lock_guard lock(guard_);
-  const auto there =
-      std::ranges::count_if(entries_, [](const auto& e) { return !e.second.gradient.empty(); });
-  return str(there, " gradients");
-}
 
 }  // namespace deft::ext
