@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/dtype.hpp>
 #include <sstream>
+#include <vector>
 
 #include "testing.hpp"
 
@@ -76,4 +77,26 @@ TEST_CASE("visit_dtype_in calls back for a set's dtypes, and compiles no other")
   CHECK(testing::error_of([&] { size_in(dtype::int32); }) ==
         "internal: no code here for elements of int32");
   CHECK(testing::error_of([&] { size_in(dtype::none); }) == "internal: a value without a dtype");
+}
+
+TEST_CASE("a dtype that is not narrow is its own computing dtype, which is never narrow") {
+  CHECK(computing_dtype(dtype::none) == dtype::none);
+  CHECK_FALSE(is_narrow(dtype::none));
+  each_dtype([]<class T>() {
+    const dtype t = dtype_of<T>, wide = computing_dtype(t);
+    CAPTURE(to_string(t));
+    CHECK(is_narrow(t) == (wide != t));
+    CHECK_FALSE(is_narrow(wide));
+    CHECK(traits_of(wide).kind == traits_of(t).kind);
+    CHECK(size_of_dtype(wide) >= size_of_dtype(t));
+    CHECK(computing_dtypes.has(t) == !is_narrow(t));
+    CHECK(plain_dtypes.has(t));
+  });
+}
+
+TEST_CASE("each_dtype_in calls back for a set's dtypes in the order of their numbers") {
+  std::vector<dtype> called;
+  each_dtype_in<floating_dtypes>([&]<class T>() { called.push_back(dtype_of<T>); });
+  CHECK(called == std::vector{dtype::float32, dtype::float64});
+  CHECK((numeric_dtypes & index_dtypes) == index_dtypes);
 }

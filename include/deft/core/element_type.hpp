@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/element_type.hpp: what is known of each type that a tensor can hold. A new one is a
 // number in dtype, a specialization here, and an entry of element_types; names, sizes, sets and
-// tables follow from these.
+// tables follow from these. Messages name it as DEFT_ELEMENT_TYPES does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 namespace deft {
 
@@ -46,10 +47,11 @@ struct element_type {
 namespace detail {
 
 /// What arithmetic types have in common.
-template <class T, dtype Tag, element_kind Kind>
+template <class T, dtype Tag, element_kind Kind, class Computing = T>
 struct arithmetic_element {
   static constexpr dtype tag = Tag;
   static constexpr element_kind kind = Kind;
+  using computing = Computing;  ///< what kernels compute with, see computing_type
   static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
   /// All values are at least `least` and at most `greatest`: infinities, where it has some.
   static constexpr T least = Kind == element_kind::floating ? -std::numeric_limits<T>::infinity()
@@ -59,8 +61,8 @@ struct arithmetic_element {
 };
 template <class T, dtype Tag>
 using floating_element = arithmetic_element<T, Tag, element_kind::floating>;
-template <class T, dtype Tag>
-using integer_element = arithmetic_element<T, Tag, element_kind::integer>;
+template <class T, dtype Tag, class Computing = T>
+using integer_element = arithmetic_element<T, Tag, element_kind::integer, Computing>;
 
 }  // namespace detail
 
@@ -96,6 +98,19 @@ template <class... T>
 struct type_sequence {};
 /// All of them, by the number of their dtype.
 using element_types = type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool>;
+/// The same in messages of the compiler, which takes literals alone.
+#define DEFT_ELEMENT_TYPES "float, double, std::int32_t, std::int64_t, std::uint8_t and bool"
+
+/// What kernels compute with for elements of T. It is T, or where T is narrow, a wider type of the
+/// same kind that has all values of T, and in which each operation of the catalog gives what it
+/// gives in T once the result is converted. Narrow types have no kernels of their own but those
+/// that convert: kernels of the wider type do their work.
+/// @{
+template <class T>
+using computing_type = typename element_type<T>::computing;
+template <class T>
+inline constexpr bool is_narrow_type = !std::is_same_v<computing_type<T>, T>;
+/// @}
 
 /// Not what the standard library knows of T: a class can be an element type, too.
 /// @{
