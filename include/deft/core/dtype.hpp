@@ -69,6 +69,11 @@ namespace ext {
 /// Numbers of dtypes are below it.
 inline constexpr int dtype_count = static_cast<int>(detail::traits_of_dtypes.size());
 
+/// All dtypes but none.
+inline constexpr auto every_dtype = []<class... T>(type_sequence<T...>) {
+  return std::array{element_type<T>::tag...};
+}(element_types());
+
 /// Those of none for what is not valid.
 constexpr const dtype_traits& traits_of(dtype t) {
   return detail::traits_of_dtypes[static_cast<int>(t) < dtype_count ? static_cast<std::size_t>(t)
