@@ -150,7 +150,7 @@ constexpr std::size_t size_of_dtype(dtype t) { return traits_of(t).size; }
 
 }  // namespace ext
 
-/// TensorFlow's names: "float", "double", "int32", "int64", "uint8", "bool".
+/// TensorFlow's name: dtype::float32 is "float", dtype::boolean "bool".
 constexpr std::string_view to_string(dtype t) { return ext::traits_of(t).names.tensorflow; }
 /// Prints the name that to_string yields.
 template <std::derived_from<std::ios_base> Stream>
