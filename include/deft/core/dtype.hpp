@@ -134,6 +134,7 @@ constexpr dtype_set dtypes_that(Has has) {
 namespace ext {
 
 inline constexpr dtype_set floating_dtypes = detail::dtypes_that(&is_floating);
+inline constexpr dtype_set integer_dtypes = detail::dtypes_that(&is_integer);
 inline constexpr dtype_set index_dtypes{dtype::int32, dtype::int64};
 inline constexpr dtype_set numeric_dtypes = detail::dtypes_that(&is_numeric);
 inline constexpr dtype_set all_dtypes = detail::dtypes_that(&is_valid);
