@@ -20,6 +20,7 @@ constexpr row table[] = {
     {dtype::float32, 1, "float", 4, true, false}, {dtype::float64, 2, "double", 8, true, false},
     {dtype::int32, 3, "int32", 4, false, true},   {dtype::int64, 4, "int64", 8, false, true},
     {dtype::uint8, 5, "uint8", 1, false, true},   {dtype::boolean, 6, "bool", 1, false, false},
+    {dtype::int8, 9, "int8", 1, false, true},
 };
 }  // namespace
 
@@ -43,6 +44,8 @@ TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
 TEST_CASE("codes other than those of dtypes are not valid") {
   CHECK_FALSE(is_valid(dtype::none));
   CHECK_FALSE(is_valid(static_cast<dtype>(7)));
+  CHECK(dtype_of_number(8) == dtype::none);
+  CHECK(dtype_of_number(9) == dtype::int8);
   CHECK_FALSE(is_valid(static_cast<dtype>(255)));
   CHECK(size_of_dtype(dtype::none) == 0);
   CHECK(to_string(dtype::none) == "none");
@@ -92,6 +95,7 @@ TEST_CASE("a dtype that is not narrow is its own computing dtype, which is never
     CHECK(computing_dtypes.has(t) == !is_narrow(t));
     CHECK(plain_dtypes.has(t));
   });
+  CHECK(computing_dtype(dtype::int8) == dtype::int32);
 }
 
 TEST_CASE("each_dtype_in calls back for a set's dtypes in the order of their numbers") {

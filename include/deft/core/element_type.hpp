@@ -12,8 +12,8 @@
 
 namespace deft {
 
-/// Element type. The numbers are part of the wire format; 7 to 14 are those of bfloat16, float16,
-/// int8, int16, uint16, uint32, uint64 and string.
+/// Element type. The numbers are part of the wire format; 7 and 8 are those of bfloat16 and
+/// float16, 10 to 14 those of int16, uint16, uint32, uint64 and string.
 enum class dtype : std::uint8_t {
   none = 0,  ///< no value, as of an operation
   float32 = 1,
@@ -22,6 +22,7 @@ enum class dtype : std::uint8_t {
   int64 = 4,
   uint8 = 5,
   boolean = 6,
+  int8 = 9,
 };
 
 namespace ext {
@@ -94,12 +95,19 @@ struct element_type<bool>
   static constexpr element_names names{"bool", "BOOL", "b1", "bool"};
 };
 
+template <>
+struct element_type<std::int8_t> : detail::integer_element<std::int8_t, dtype::int8, std::int32_t> {
+  static constexpr element_names names{"int8", "I8", "i1", "signed char"};
+};
+
 template <class... T>
 struct type_sequence {};
 /// All of them, by the number of their dtype.
-using element_types = type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool>;
+using element_types =
+    type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t>;
 /// The same in messages of the compiler, which takes literals alone.
-#define DEFT_ELEMENT_TYPES "float, double, std::int32_t, std::int64_t, std::uint8_t and bool"
+#define DEFT_ELEMENT_TYPES \
+  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool and std::int8_t"
 
 /// What kernels compute with for elements of T. It is T, or where T is narrow, a wider type of the
 /// same kind that has all values of T, and in which each operation of the catalog gives what it

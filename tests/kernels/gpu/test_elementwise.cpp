@@ -86,7 +86,7 @@ TEST_CASE("casts on GPUs saturate and wrap as on the processor") {
 }
 
 TEST_CASE_TEMPLATE("an integer division by zero on GPUs fails as on the processor", T, std::int32_t,
-                   std::int64_t, std::uint8_t) {
+                   std::int64_t, std::uint8_t, std::int8_t) {
   any_array a = moderate<T>({100}, 1), b = moderate<T>({100}, 2);
   for (int i = 0; i < 100; ++i) b.mutable_data<T>()[i] = static_cast<T>(i + 1);
   b.mutable_data<T>()[77] = 0;
