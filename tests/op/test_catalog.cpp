@@ -113,7 +113,7 @@ class hostile {
     for (;;)
       if (dims d = shape(); is_sound(d)) return d;
   }
-  tensor_type type() { return {sound_shape(), static_cast<dtype>(1 + below(dtype_count - 1))}; }
+  tensor_type type() { return {sound_shape(), every_dtype[below(every_dtype.size())]}; }
   attr_value attribute(const attr_value* proper) {
     if (proper && below(3)) {
       if (std::holds_alternative<std::int64_t>(*proper)) return number();
