@@ -15,6 +15,7 @@ DTYPES = {
     4: ("int64", "long"),
     5: ("uint8", "unsigned char"),
     6: ("bool", "bool"),
+    9: ("int8", "signed char"),
 }
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "equal": "==", "not_equal": "!=",

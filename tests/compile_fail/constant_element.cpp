@@ -1,4 +1,4 @@
-// build error: \[constant\] expects float, double, int32, int64, uint8 or bool, and got another
+// build error: \[constant\] element types are float, double, .*: use static_cast
 // got: takes<constant,unsigned>
 #include <deft/expr.hpp>
 using namespace deft;

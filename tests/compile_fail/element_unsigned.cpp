@@ -1,4 +1,4 @@
-// build error: element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool;
+// build error: element types are float, double, .* for long long use std::int64_t
 // got: is_element_type<unsigned>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -143,6 +143,7 @@ TEST_CASE("arrays print as in NumPy") {
       {array_of<bool>({2}, {true, false}), "[ True False]"},
       {array_of<bool>({2}, {true, true}), "[ True  True]"},
       {array_of<std::uint8_t>({2}, {65, 255}), "[ 65 255]"},
+      {array_of<std::int8_t>({2}, {65, -128}), "[  65 -128]"},
       {array_of<std::int32_t>({2, 3}, {1, 2, 3, 4, 5, 60}), "[[ 1  2  3]\n [ 4  5 60]]"},
       {counting<std::int32_t>({2, 2, 2}), "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]"},
       {array_of<double>({3}, {inf, 1e30, 0.1}), "[   inf 1.e+30 1.e-01]"},

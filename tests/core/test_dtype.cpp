@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/dtype.hpp>
 #include <sstream>
+#include <vector>
 
 #include "testing.hpp"
 
@@ -19,11 +20,12 @@ constexpr row table[] = {
     {dtype::float32, 1, "float", 4, true, false}, {dtype::float64, 2, "double", 8, true, false},
     {dtype::int32, 3, "int32", 4, false, true},   {dtype::int64, 4, "int64", 8, false, true},
     {dtype::uint8, 5, "uint8", 1, false, true},   {dtype::boolean, 6, "bool", 1, false, false},
+    {dtype::int8, 9, "int8", 1, false, true},
 };
 }  // namespace
 
 TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
-  CHECK(std::size(table) + 1 == dtype_count);
+  CHECK(std::size(table) == every_dtype.size());
   for (auto& r : table) {
     CAPTURE(r.name);
     CHECK(static_cast<int>(r.type) == r.wire);
@@ -42,6 +44,8 @@ TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
 TEST_CASE("codes other than those of dtypes are not valid") {
   CHECK_FALSE(is_valid(dtype::none));
   CHECK_FALSE(is_valid(static_cast<dtype>(7)));
+  CHECK(dtype_of_number(8) == dtype::none);
+  CHECK(dtype_of_number(9) == dtype::int8);
   CHECK_FALSE(is_valid(static_cast<dtype>(255)));
   CHECK(size_of_dtype(dtype::none) == 0);
   CHECK(to_string(dtype::none) == "none");
@@ -76,4 +80,27 @@ TEST_CASE("visit_dtype_in calls back for a set's dtypes, and compiles no other")
   CHECK(testing::error_of([&] { size_in(dtype::int32); }) ==
         "internal: no code here for elements of int32");
   CHECK(testing::error_of([&] { size_in(dtype::none); }) == "internal: a value without a dtype");
+}
+
+TEST_CASE("a dtype that is not narrow is its own computing dtype, which is never narrow") {
+  CHECK(computing_dtype(dtype::none) == dtype::none);
+  CHECK_FALSE(is_narrow(dtype::none));
+  each_dtype([]<class T>() {
+    const dtype t = dtype_of<T>, wide = computing_dtype(t);
+    CAPTURE(to_string(t));
+    CHECK(is_narrow(t) == (wide != t));
+    CHECK_FALSE(is_narrow(wide));
+    CHECK(traits_of(wide).kind == traits_of(t).kind);
+    CHECK(size_of_dtype(wide) >= size_of_dtype(t));
+    CHECK(computing_dtypes.has(t) == !is_narrow(t));
+    CHECK(plain_dtypes.has(t));
+  });
+  CHECK(computing_dtype(dtype::int8) == dtype::int32);
+}
+
+TEST_CASE("each_dtype_in calls back for a set's dtypes in the order of their numbers") {
+  std::vector<dtype> called;
+  each_dtype_in<floating_dtypes>([&]<class T>() { called.push_back(dtype_of<T>); });
+  CHECK(called == std::vector{dtype::float32, dtype::float64});
+  CHECK((numeric_dtypes & index_dtypes) == index_dtypes);
 }

@@ -20,7 +20,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 // Constant expressions: an overflow that C++ leaves undefined would not compile.
 
-TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t, std::int8_t) {
   using V = lane<T>;
   static_assert((V(high<T>) + 1).v == low<T>);
   static_assert((V(low<T>) - 1).v == high<T>);
@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t) {
 }
 
 TEST_CASE_TEMPLATE("integer division truncates, and division by zero is an error", T, std::int32_t,
-                   std::int64_t, std::uint8_t) {
+                   std::int64_t, std::uint8_t, std::int8_t) {
   using V = lane<T>;
   static_assert((V(7) / 2).v == 3);
   static_assert((V(7) % 2).v == 1);

@@ -23,6 +23,7 @@ std::map<std::string, any_array> some_arrays() {
           {"step", any_array::scalar(std::int64_t{7})},
           {"bytes", ndarray<std::uint8_t, 5>{1, 2, 3, 4, 255}.array()},
           {"ids", ndarray<std::int32_t, 2>{-1, 1}.array()},
+          {"signed", ndarray<std::int8_t, 3>{-1, -128, 127}.array()},
           {"none", any_array(dtype::float64, dims{0, 4})},
           {"a \"quoted\"\nname", any_array::scalar(2.5)}};
 }

@@ -44,6 +44,7 @@ TEST_CASE("an array is read back as it was written") {
   check(ndarray<std::int32_t, 1, 1, 2>{1, -2}.array());
   check(ndarray<std::int64_t, dyn>{1, -2}.array());
   check(ndarray<std::uint8_t, 3>{0, 1, 255}.array());
+  check(ndarray<std::int8_t, 3>{0, -1, -128}.array());
   check(ndarray<bool, 2>{true, false}.array());
   check(any_array::scalar(7.5f));
   check(ndarray<float, dyn, 4>(0).array());

@@ -94,7 +94,7 @@ inline void mutate(std::vector<deft::ext::message>& frames, testing::dice& d) {
       if (!m.tensors.empty() && d.chance(2)) {
         m.tensors.pop_back();
       } else {
-        const auto type = static_cast<deft::dtype>(1 + d.below(deft::ext::dtype_count - 1));
+        const auto type = deft::ext::every_dtype[d.below(deft::ext::every_dtype.size())];
         deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(5)), 2});
         if (a.bytes()) std::memset(a.mutable_raw(), static_cast<int>(d.below(2)), a.bytes());
         m.tensors.push_back(a);

@@ -58,7 +58,7 @@ TEST_CASE("one_hot is 1 at the index, and zeros for an index out of range") {
 }
 
 TEST_CASE_TEMPLATE("argmax and argmin are the first index along any axis", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+                   std::int32_t, std::int64_t, std::uint8_t, std::int8_t) {
   for (const dims& shape :
        {dims{1}, dims{7}, dims{5000}, dims{20, 10}, dims{10, 200}, dims{4, 5, 6}, dims{3, 1, 2}}) {
     for (int axis = 0; axis < shape.rank(); ++axis) {

@@ -78,7 +78,7 @@ void check_cast() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("arithmetic on packs agrees with scalars lane by lane", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+                   std::int32_t, std::int64_t, std::uint8_t, std::int8_t) {
   constexpr int L = cpu::register_bytes / sizeof(T);
   check_numbers<T, L>();
   check_numbers<T, 2 * L>();
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("arithmetic on packs agrees with scalars lane by lane", T, fl
 }
 
 TEST_CASE_TEMPLATE("casts of packs saturate and wrap as for scalars", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t, bool) {
+                   std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t) {
   constexpr int L = cpu::register_bytes / 4;
   check_cast<T, float, L>();
   check_cast<T, double, L>();

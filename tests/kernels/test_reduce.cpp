@@ -106,7 +106,7 @@ void check_all(double start, F f) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("sums agree with naive loops over any axes", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t) {
+                   std::int64_t, std::uint8_t, std::int8_t) {
   check_all<T, op::sum>(0, [](auto a, auto b) {
     if constexpr (element<decltype(a)>)
       return (num::lane<decltype(a)>(a) + b).v;
@@ -118,18 +118,19 @@ TEST_CASE_TEMPLATE("means agree with naive loops over any axes", T, float, doubl
   check_all<T, op::mean>(0, [](auto a, auto b) { return a + b; });
 }
 TEST_CASE_TEMPLATE("maxima agree with naive loops over any axes", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t) {
+                   std::int64_t, std::uint8_t, std::int8_t) {
   check_all<T, op::max>(
       std::is_floating_point_v<T> ? -INFINITY : static_cast<double>(std::numeric_limits<T>::min()),
       [](auto a, auto b) { return b > a ? b : a; });
 }
 
 TEST_CASE_TEMPLATE("minima agree with naive loops over any axes", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t) {
-  check_all<T, op::min>(std::is_floating_point_v<T>
-                            ? INFINITY
-                            : static_cast<double>(std::numeric_limits<T>::max() / 2),
-                        [](auto a, auto b) { return b < a ? b : a; });
+                   std::int64_t, std::uint8_t, std::int8_t) {
+  check_all<T, op::min>(
+      std::is_floating_point_v<T>
+          ? INFINITY
+          : static_cast<double>(std::numeric_limits<T>::max() / (sizeof(T) == 8 ? 2 : 1)),
+      [](auto a, auto b) { return b < a ? b : a; });
 }
 
 TEST_CASE("max and min propagate NaN from any element") {

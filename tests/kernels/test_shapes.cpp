@@ -31,7 +31,7 @@ void check_transpose(const dims& shape, const dims& perm) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("transpose moves every element to its place", T, float, double, std::uint8_t,
-                   bool) {
+                   std::int8_t, bool) {
   const std::pair<dims, dims> cases[] = {
       {{}, {}},
       {{5}, {0}},
@@ -109,7 +109,7 @@ TEST_CASE("concat puts pieces one after another, and concat_part extracts them")
 }
 
 TEST_CASE_TEMPLATE("slice extracts a part, and pad puts it back among other elements", T, float,
-                   double, std::uint8_t, bool) {
+                   double, std::uint8_t, bool, std::int8_t) {
   struct {
     dims whole, begin, size;
   } cases[] = {{{}, {}, {}},

@@ -47,7 +47,7 @@ class hostile {
       if (deft::dims d = shape(); deft::ext::is_sound(d)) return d;
   }
   deft::ext::tensor_type type() {
-    return {sound_shape(), static_cast<deft::dtype>(1 + below(deft::ext::dtype_count - 1))};
+    return {sound_shape(), deft::ext::every_dtype[below(deft::ext::every_dtype.size())]};
   }
   deft::ext::attr_value attribute(const deft::ext::attr_value* proper) {
     if (proper && below(3)) {

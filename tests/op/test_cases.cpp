@@ -112,8 +112,8 @@ bool takes(const op_case& c, dtype t) {
 
 std::vector<dtype> taken_types(const op_case& c) {
   std::vector<dtype> all;
-  for (int i = 1; i < dtype_count; ++i)
-    if (const auto t = static_cast<dtype>(i); takes(c, t)) all.push_back(t);
+  for (const dtype t : every_dtype)
+    if (takes(c, t)) all.push_back(t);
   return all;
 }
 std::vector<dtype> types_of(const op_case& c) {

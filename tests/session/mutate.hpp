@@ -134,7 +134,7 @@ inline deft::ext::attr_value odd_attribute(dice& d) {
       return list;
     }
     default: {
-      auto type = static_cast<deft::dtype>(1 + d.below(deft::ext::dtype_count - 1));
+      auto type = deft::ext::every_dtype[d.below(deft::ext::every_dtype.size())];
       deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(6))});
       auto* bytes = static_cast<unsigned char*>(a.mutable_raw());
       for (std::size_t i = 0; i < a.bytes(); ++i)
@@ -154,7 +154,8 @@ inline void mutate(deft::ext::program& p, dice& d) {
       i.count = static_cast<std::uint8_t>(d.below(4));
       break;
     case 2:
-      i.type = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
+      i.type =
+          deft::ext::dtype_of_number(static_cast<std::int64_t>(d.below(deft::ext::dtype_count)));
       break;
     case 3: {
       const auto& all = all_operations();
@@ -162,11 +163,13 @@ inline void mutate(deft::ext::program& p, dice& d) {
       break;
     }
     case 4:
-      p.immediates.push_back(static_cast<deft::dtype>(d.below(deft::ext::dtype_count)));
+      p.immediates.push_back(
+          deft::ext::dtype_of_number(static_cast<std::int64_t>(d.below(deft::ext::dtype_count))));
       break;
     case 5:
       if (!p.inputs.empty())
-        d.pick(p.inputs) = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
+        d.pick(p.inputs) =
+            deft::ext::dtype_of_number(static_cast<std::int64_t>(d.below(deft::ext::dtype_count)));
       break;
     default:
       p.code.push_back(i);
@@ -229,7 +232,8 @@ inline void mutate(deft::graph_def& g, std::vector<deft::ext::edge_def>& fetches
     case 10:
       if (!n.outputs.empty())
         edit(n.outputs, [&](auto& o) {
-          d.pick(o).type = static_cast<deft::dtype>(d.below(deft::ext::dtype_count));
+          d.pick(o).type = deft::ext::dtype_of_number(
+              static_cast<std::int64_t>(d.below(deft::ext::dtype_count)));
         });
       break;
     case 11: {

@@ -9,6 +9,7 @@
 #include <deft/kernels/wait_list.hpp>
 #pragma GCC diagnostic pop
 
+#include "execute/steps/calling.hpp"
 #include "sessions.hpp"
 
 // A program's own names, which nothing that deft's headers declare in functions may hide.
@@ -99,6 +100,24 @@ TEST_CASE_FIXTURE(own_graph, "a step allocates nothing, in whatever form it is w
   // What a list returns, and the lists of what is asked for.
   const std::vector<tensor<float>> list{a, c};
   CHECK(allocations_of([&] { s.run(list); }) <= 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "functions that are called allocate nothing after the first time") {
+  auto here = on(device("/cpu:0"));
+  placeholder<float> x("x");
+  placeholder<float, 1000> rows("rows");
+  variable<float> count("count", 0.f);
+  const tensor<float> y(testing::repeated("outer", 3, any_tensor(x), [&](auto v) {
+    count.assign_add(1.f);
+    return testing::repeated("inner", 3, v, [&](auto u) { return u * 0.5f + count; });
+  }));
+  const tensor<float> z(testing::repeated("sum", 4, any_tensor(x),
+                                          [&](auto v) { return v + mean(any_tensor(rows)); }));
+  session s({.intra_op_threads = 1});
+  s.run(initialize_all());
+  CHECK(allocations_of([&] { s.run(y, x = 1.f); }) == 0);
+  ndarray<float, 1000> ones;
+  CHECK(allocations_of([&] { s.run(z, x = 1.f, rows = ones); }) == 0);
 }
 
 TEST_CASE("a wait allocates nothing") {

@@ -64,7 +64,7 @@ void mutate_feeds(std::vector<any_array>& feeds, dice& d) {
     }
     case 3:
       if (!feeds.empty())
-        d.pick(feeds) = any_array(static_cast<dtype>(1 + d.below(dtype_count - 1)),
+        d.pick(feeds) = any_array(every_dtype[d.below(every_dtype.size())],
                                   dims{static_cast<std::int64_t>(d.below(4)), 6});
       break;
     default:

@@ -47,6 +47,7 @@ struct dtype_traits {
   element_kind kind = element_kind::none;
   std::uint8_t size = 0;  ///< of an element, in bytes
   element_names names{"none", {}, {}, {}};
+  dtype computing = dtype::none;  ///< that of computing_type
 };
 
 }  // namespace ext
@@ -56,7 +57,8 @@ namespace detail {
 inline constexpr auto traits_of_dtypes = []<class... T>(type_sequence<T...>) {
   std::array<dtype_traits, std::max({static_cast<std::size_t>(element_type<T>::tag)...}) + 1> all{};
   ((all[static_cast<std::size_t>(element_type<T>::tag)] = {element_type<T>::kind, sizeof(T),
-                                                           element_type<T>::names}),
+                                                           element_type<T>::names,
+                                                           dtype_of<computing_type<T>>}),
    ...);
   return all;
 }(element_types());
@@ -66,6 +68,11 @@ namespace ext {
 
 /// Numbers of dtypes are below it.
 inline constexpr int dtype_count = static_cast<int>(detail::traits_of_dtypes.size());
+
+/// All dtypes but none.
+inline constexpr auto every_dtype = []<class... T>(type_sequence<T...>) {
+  return std::array{element_type<T>::tag...};
+}(element_types());
 
 /// Those of none for what is not valid.
 constexpr const dtype_traits& traits_of(dtype t) {
@@ -87,6 +94,9 @@ constexpr dtype dtype_named(std::string_view element_names::*format, std::string
 constexpr bool is_floating(dtype t) { return traits_of(t).kind == element_kind::floating; }
 constexpr bool is_integer(dtype t) { return traits_of(t).kind == element_kind::integer; }
 constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
+/// What kernels compute with for elements of `t`, as computing_type has it.
+constexpr dtype computing_dtype(dtype t) { return traits_of(t).computing; }
+constexpr bool is_narrow(dtype t) { return computing_dtype(t) != t; }
 
 /// A set of dtypes.
 struct dtype_set {
@@ -99,6 +109,10 @@ struct dtype_set {
   constexpr bool has(dtype t) const { return bits >> static_cast<unsigned>(t) & 1; }
   friend constexpr dtype_set operator|(dtype_set a, dtype_set b) {
     a.bits |= b.bits;
+    return a;
+  }
+  friend constexpr dtype_set operator&(dtype_set a, dtype_set b) {
+    a.bits &= b.bits;
     return a;
   }
   friend bool operator==(dtype_set, dtype_set) = default;
@@ -120,16 +134,24 @@ constexpr dtype_set dtypes_that(Has has) {
 namespace ext {
 
 inline constexpr dtype_set floating_dtypes = detail::dtypes_that(&is_floating);
+inline constexpr dtype_set integer_dtypes = detail::dtypes_that(&is_integer);
 inline constexpr dtype_set index_dtypes{dtype::int32, dtype::int64};
 inline constexpr dtype_set numeric_dtypes = detail::dtypes_that(&is_numeric);
 inline constexpr dtype_set all_dtypes = detail::dtypes_that(&is_valid);
+/// Those whose elements have a size: what is in memory one behind the other, and can be moved
+/// whatever it means.
+inline constexpr dtype_set plain_dtypes =
+    detail::dtypes_that([](dtype t) { return traits_of(t).size > 0; });
+/// Those that are not narrow.
+inline constexpr dtype_set computing_dtypes =
+    detail::dtypes_that([](dtype t) { return !is_narrow(t); });
 
 /// Bytes of one element; 0 for none.
 constexpr std::size_t size_of_dtype(dtype t) { return traits_of(t).size; }
 
 }  // namespace ext
 
-/// TensorFlow's names: "float", "double", "int32", "int64", "uint8", "bool".
+/// TensorFlow's name: dtype::float32 is "float", dtype::boolean "bool".
 constexpr std::string_view to_string(dtype t) { return ext::traits_of(t).names.tensorflow; }
 /// Prints the name that to_string yields.
 template <std::derived_from<std::ios_base> Stream>
@@ -184,6 +206,13 @@ constexpr decltype(auto) visit_dtype_in(dtype t, F&& f) {
 template <class F>
 constexpr void each_dtype(F&& f) {
   [&]<class... T>(type_sequence<T...>) { (f.template operator()<T>(), ...); }(element_types());
+}
+/// The same for those in `Types`; f is compiled for these alone.
+template <dtype_set Types, class F>
+constexpr void each_dtype_in(F&& f) {
+  [&]<class... T>(type_sequence<T...>) {
+    (f.template operator()<T>(), ...);
+  }(detail::chosen_types<Types>(type_sequence<>(), element_types()));
 }
 
 /// The integer of so many bytes: elements of one size are moved alike, whatever they mean.

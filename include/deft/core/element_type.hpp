@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/element_type.hpp: what is known of each type that a tensor can hold. A new one is a
 // number in dtype, a specialization here, and an entry of element_types; names, sizes, sets and
-// tables follow from these.
+// tables follow from these. Messages name it as DEFT_ELEMENT_TYPES does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 namespace deft {
 
-/// Element type. The numbers are part of the wire format; 7 to 14 are those of bfloat16, float16,
-/// int8, int16, uint16, uint32, uint64 and string.
+/// Element type. The numbers are part of the wire format; 7 and 8 are those of bfloat16 and
+/// float16, 10 to 14 those of int16, uint16, uint32, uint64 and string.
 enum class dtype : std::uint8_t {
   none = 0,  ///< no value, as of an operation
   float32 = 1,
@@ -21,6 +22,7 @@ enum class dtype : std::uint8_t {
   int64 = 4,
   uint8 = 5,
   boolean = 6,
+  int8 = 9,
 };
 
 namespace ext {
@@ -46,10 +48,11 @@ struct element_type {
 namespace detail {
 
 /// What arithmetic types have in common.
-template <class T, dtype Tag, element_kind Kind>
+template <class T, dtype Tag, element_kind Kind, class Computing = T>
 struct arithmetic_element {
   static constexpr dtype tag = Tag;
   static constexpr element_kind kind = Kind;
+  using computing = Computing;  ///< what kernels compute with, see computing_type
   static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
   /// All values are at least `least` and at most `greatest`: infinities, where it has some.
   static constexpr T least = Kind == element_kind::floating ? -std::numeric_limits<T>::infinity()
@@ -59,8 +62,8 @@ struct arithmetic_element {
 };
 template <class T, dtype Tag>
 using floating_element = arithmetic_element<T, Tag, element_kind::floating>;
-template <class T, dtype Tag>
-using integer_element = arithmetic_element<T, Tag, element_kind::integer>;
+template <class T, dtype Tag, class Computing = T>
+using integer_element = arithmetic_element<T, Tag, element_kind::integer, Computing>;
 
 }  // namespace detail
 
@@ -92,10 +95,30 @@ struct element_type<bool>
   static constexpr element_names names{"bool", "BOOL", "b1", "bool"};
 };
 
+template <>
+struct element_type<std::int8_t> : detail::integer_element<std::int8_t, dtype::int8, std::int32_t> {
+  static constexpr element_names names{"int8", "I8", "i1", "signed char"};
+};
+
 template <class... T>
 struct type_sequence {};
 /// All of them, by the number of their dtype.
-using element_types = type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool>;
+using element_types =
+    type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t>;
+/// The same in messages of the compiler, which takes literals alone.
+#define DEFT_ELEMENT_TYPES \
+  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool and std::int8_t"
+
+/// What kernels compute with for elements of T. It is T, or where T is narrow, a wider type of the
+/// same kind that has all values of T, and in which each operation of the catalog gives what it
+/// gives in T once the result is converted. Narrow types have no kernels of their own but those
+/// that convert: kernels of the wider type do their work.
+/// @{
+template <class T>
+using computing_type = typename element_type<T>::computing;
+template <class T>
+inline constexpr bool is_narrow_type = !std::is_same_v<computing_type<T>, T>;
+/// @}
 
 /// Not what the standard library knows of T: a class can be an element type, too.
 /// @{

@@ -55,10 +55,9 @@ struct borrowed {
 /// j)`, iterated, compared, printed as NumPy does, and fed without a copy.
 template <class T, std::int64_t... E>
 class ndarray {
-  static_assert(
-      detail::is_element_type<T>,
-      "element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool; "
-      "for long long use std::int64_t, for other integers std::int32_t");
+  static_assert(detail::is_element_type<T>,
+                "element types are " DEFT_ELEMENT_TYPES
+                "; for long long use std::int64_t, for other integers std::int32_t");
 
  public:
   using value_type = T;              ///< the element type

@@ -35,12 +35,10 @@ class csv_reader {
   /// Goes to the next row; false at the end. Throws data_loss with the file and the line.
   bool next_row();
   /// What the field of a column holds. Throws data_loss with the file, the line and the column.
-  void get(std::size_t column, float& to) const;
-  void get(std::size_t column, double& to) const;
-  void get(std::size_t column, std::int32_t& to) const;
-  void get(std::size_t column, std::int64_t& to) const;
-  void get(std::size_t column, std::uint8_t& to) const;
-  void get(std::size_t column, bool& to) const;
+  template <ext::element T>
+  void get(std::size_t column, T& to) const {
+    get(column, dtype_of<T>, &to);
+  }
   void get(std::size_t column, std::string& to) const;
   template <class T>
   void get(std::size_t column, std::optional<T>& to) const {
@@ -51,6 +49,8 @@ class csv_reader {
   }
 
  private:
+  /// An element of `type`.
+  void get(std::size_t column, dtype type, void* to) const;
   /// Blanks around a field count unless they are `ignored`.
   bool is_empty(std::size_t column, bool blanks_ignored) const;
   class state;
@@ -106,8 +106,8 @@ dataset<Ts...> csv(file_names files, csv_options options = {}) {
             std::move(files), std::move(options)));
   } else {
     static_assert(sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...),
-                  "[csv] columns are of the types float, double, std::int32_t, std::int64_t, "
-                  "std::uint8_t, bool, std::string, or an std::optional of one of these");
+                  "[csv] columns are of the types " DEFT_ELEMENT_TYPES
+                  ", std::string, or an std::optional of one of these");
     return dataset<Ts...>(detail::stage_ref<typename dataset<Ts...>::value_type>());
   }
 }

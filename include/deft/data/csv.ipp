@@ -201,6 +201,13 @@ void read_number(const State& state, std::size_t column, T& to) {
     state.bad_field(column, str("is not a number of type ", dtype_of<T>, state.hint(s)));
 }
 
+template <class State>
+void read_bool(const State& state, std::size_t column, bool& to) {
+  const std::string_view s = trimmed(state.text(column));
+  to = s == "1" || s == "true";
+  if (!to && s != "0" && s != "false") state.bad_field(column, "is not a bool");
+}
+
 }  // namespace
 
 csv_reader::csv_reader(const std::string& file, const csv_options& options, std::size_t columns)
@@ -208,21 +215,14 @@ csv_reader::csv_reader(const std::string& file, const csv_options& options, std:
 csv_reader::csv_reader(csv_reader&&) noexcept = default;
 csv_reader::~csv_reader() = default;
 bool csv_reader::next_row() { return state_->next_row(); }
-void csv_reader::get(std::size_t column, float& to) const { read_number(*state_, column, to); }
-void csv_reader::get(std::size_t column, double& to) const { read_number(*state_, column, to); }
-void csv_reader::get(std::size_t column, std::int32_t& to) const {
-  read_number(*state_, column, to);
-}
-void csv_reader::get(std::size_t column, std::int64_t& to) const {
-  read_number(*state_, column, to);
-}
-void csv_reader::get(std::size_t column, std::uint8_t& to) const {
-  read_number(*state_, column, to);
-}
-void csv_reader::get(std::size_t column, bool& to) const {
-  const std::string_view s = trimmed(state_->text(column));
-  to = s == "1" || s == "true";
-  if (!to && s != "0" && s != "false") state_->bad_field(column, "is not a bool");
+void csv_reader::get(std::size_t column, dtype type, void* to) const {
+  visit_dtype(type, [&]<class T>() {
+    T& element = *static_cast<T*>(to);
+    if constexpr (std::is_same_v<T, bool>)
+      read_bool(*state_, column, element);
+    else
+      read_number(*state_, column, element);
+  });
 }
 void csv_reader::get(std::size_t column, std::string& to) const { to.assign(state_->text(column)); }
 bool csv_reader::is_empty(std::size_t column, bool blanks_ignored) const {

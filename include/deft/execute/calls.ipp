@@ -136,9 +136,13 @@ bool frame_state::functions_ended(std::uint32_t l) {
 
 void frame_state::function_failed(const item& i, const error& e) const {
   const node_label& n = c_.label(i);
-  const std::string within = e.node().empty() ? std::string() : str("/", e.node());
+  const std::string& caller = n.name;
+  std::string_view within = e.node();
+  // The body is mostly written in the name scopes of its caller, which are said once.
+  const std::string_view scopes = std::string_view(caller).substr(0, caller.rfind('/') + 1);
+  if (within.starts_with(scopes)) within.remove_prefix(scopes.size());
   const bool placed = e.where().known();
-  throw e.with_node(str(n.name, within), placed ? e.where() : n.place,
+  throw e.with_node(str(caller, within.empty() ? "" : "/", within), placed ? e.where() : n.place,
                     e.device().empty() ? to_string(*c_.device(i).info().name) : e.device());
 }
 

@@ -3,67 +3,19 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/memory_plan.hpp>
-#include <map>
+#include <deft/kernels/spec/offset_allocator.hpp>
 #include <unordered_map>
 
 namespace deft::ext::exec {
 namespace {
 
-constexpr std::size_t alignment = 64;
 /// Feeds up to here are copied into the arena, where kernels always find them.
 constexpr std::size_t small_feed = 256;
 
 std::size_t bytes_of(const tensor_type& t) {
   return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
 }
-std::size_t aligned(std::size_t bytes) {
-  return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-}
-
-/// Offsets that are given and taken back within one lane's region of a space.
-class region {
- public:
-  std::size_t take(std::size_t bytes) {
-    bytes = aligned(bytes);
-    // The one given back last that fits best: its lines are in the cache.
-    auto best = free_.end();
-    for (auto f = free_.begin(); f != free_.end(); ++f)
-      if (f->second >= bytes && (best == free_.end() || f->second < best->second)) best = f;
-    if (best == free_.end()) {
-      // The hole at the end may grow.
-      std::size_t at = top_;
-      if (!free_.empty() && free_.rbegin()->first + free_.rbegin()->second == top_) {
-        at = free_.rbegin()->first;
-        free_.erase(at);
-      }
-      top_ = at + bytes;
-      return at;
-    }
-    const auto [at, size] = *best;
-    free_.erase(best);
-    if (size > bytes) free_.emplace(at + bytes, size - bytes);
-    return at;
-  }
-  void give(std::size_t at, std::size_t bytes) {
-    bytes = aligned(bytes);
-    auto next = free_.lower_bound(at);
-    if (next != free_.end() && next->first == at + bytes) {
-      bytes += next->second;
-      next = free_.erase(next);
-    }
-    if (next != free_.begin())
-      if (auto before = std::prev(next); before->first + before->second == at) {
-        before->second += bytes;
-        return;
-      }
-    free_.emplace(at, bytes);
-  }
-  std::size_t size() const { return top_; }
-
- private:
-  std::map<std::size_t, std::size_t> free_;  ///< offset, bytes
-  std::size_t top_ = 0;
-};
+std::size_t aligned(std::size_t bytes) { return offset_allocator<>::aligned(bytes); }
 
 class memory_planner {
  public:
@@ -150,7 +102,7 @@ class memory_planner {
       if (i.root == v && i.last_use != none && i.last_use >= lane.first && i.last_use < lane.end)
         dying[i.last_use].push_back(v);
     }
-    std::vector<region> regions(c_.spaces.size());
+    std::vector<offset_allocator<>> regions(c_.spaces.size());
     std::vector<std::uint32_t> placed, idle;  // values with offsets; slots
     for (std::uint32_t k = lane.first; k < lane.end; ++k) {
       item& i = c_.items[k];
@@ -200,8 +152,8 @@ class memory_planner {
     }
     return false;
   }
-  void place(std::uint32_t number, value_info& v, region& r, std::vector<std::uint32_t>& placed,
-             std::vector<std::uint32_t>& idle) {
+  void place(std::uint32_t number, value_info& v, offset_allocator<>& r,
+             std::vector<std::uint32_t>& placed, std::vector<std::uint32_t>& idle) {
     if (v.escapes) {
       v.where = home::own;
       v.offset = c_.owned++;
@@ -221,7 +173,8 @@ class memory_planner {
       v.offset = c_.spaces[v.space].slots++;
     }
   }
-  void retire(std::uint32_t v, std::vector<region>& regions, std::vector<std::uint32_t>& idle) {
+  void retire(std::uint32_t v, std::vector<offset_allocator<>>& regions,
+              std::vector<std::uint32_t>& idle) {
     const value_info& i = c_.values[v];
     if (taken_over_[v]) return;
     if (i.where == home::fixed)

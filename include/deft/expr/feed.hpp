@@ -183,10 +183,9 @@ feed_value refuse_feed() {
                   "[feed] expects a value that knows its extents, and got a pointer: view(p, rows, "
                   "784) is an ndarray of the elements that it points to");
   else if constexpr (has_other_numbers<V>)
-    static_assert(takes<Tensor, V>,
-                  "[feed] element types are float, double, std::int32_t, std::int64_t, "
-                  "std::uint8_t and bool: for long long use std::int64_t, for other integers "
-                  "std::int32_t");
+    static_assert(takes<Tensor, V>, "[feed] element types are " DEFT_ELEMENT_TYPES
+                                    ": for long long use std::int64_t, for other integers "
+                                    "std::int32_t");
   else
     static_assert(takes<Tensor, V>,
                   "[feed] expects a number, an ndarray, an any_array, or a vector, array or span "

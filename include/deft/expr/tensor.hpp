@@ -42,10 +42,9 @@ class tensor : public detail::feed_forms<T, E...> {
       !std::is_same_v<T, detail::missing>,
       "expected the dtype and the extents, as in placeholder<float, dyn, 784> x(\"x\") and "
       "variable<float, 784, 10> w(\"w\", zeros()); auto y = x + 1 needs none");
-  static_assert(
-      detail::is_element_type<T>,
-      "element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool; "
-      "for long long use std::int64_t, for other integers std::int32_t");
+  static_assert(detail::is_element_type<T>,
+                "element types are " DEFT_ELEMENT_TYPES
+                "; for long long use std::int64_t, for other integers std::int32_t");
 
  public:
   using value_type = T;              ///< the element type

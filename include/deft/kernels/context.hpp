@@ -87,11 +87,11 @@ constexpr std::uint64_t draw_counter(std::uint64_t stream, std::uint64_t draw) {
 
 /// A step of a part. The caller keeps it, and what it refers to, alive until the run has ended.
 struct step_context {
-  std::uint64_t step = 0;          ///< the session's step
-  std::uint64_t draw = 0;          ///< counter of random operations: see draw_counter
+  std::uint64_t step = 0;  ///< the session's step
+  std::uint64_t draw = 0;  ///< counter of random operations: see draw_counter
   /// Of a function: which node calls it, and how often it has before; 0 outside of functions.
   std::uint64_t path = 0;
-  rendezvous* exchange = nullptr;  ///< null: the part has no sends and receives
+  rendezvous* exchange = nullptr;                 ///< null: the part has no sends and receives
   const std::stop_token& stop = never_stopped();  ///< cancels the run
   step_observer* observer = nullptr;
 };

@@ -7,3 +7,4 @@
 #include <deft/kernels/spec/region_extents.ipp>
 #include <deft/kernels/user_op.ipp>
 #include <deft/kernels/wait_list.ipp>
+#include <deft/kernels/widened_kernel.ipp>

@@ -51,8 +51,8 @@ auto cast(const X& x, ext::source_place w = ext::here()) {
 template <class T, ext::expression X>
 requires(!ext::element<T>) auto cast(const X&) {
   static_assert(detail::is_element_type<T>,
-                "[cast] element types are float, double, std::int32_t, std::int64_t, std::uint8_t "
-                "and bool; for long long use std::int64_t, for other integers std::int32_t");
+                "[cast] element types are " DEFT_ELEMENT_TYPES
+                "; for long long use std::int64_t, for other integers std::int32_t");
   return detail::refused();
 }
 /// @endcond

@@ -32,8 +32,7 @@ template <class Shape, class T>
 auto constant_from(const T* first, source_place w) {
   if constexpr (!can_be_element<T>) {
     static_assert(takes<op::constant, T>,
-                  "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
-                  "type: use static_cast");
+                  "[constant] element types are " DEFT_ELEMENT_TYPES ": use static_cast");
     return refused();
   } else {
     using U = list_element<T>;
@@ -91,8 +90,7 @@ requires(detail::list_of_numbers<V> &&
   using U = std::conditional_t<detail::is_bool_vector<V>, bool, detail::list_element<T>>;
   if constexpr (!detail::is_bool_vector<V> && !detail::can_be_element<T>) {
     static_assert(detail::takes<op::constant, V>,
-                  "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
-                  "type: use static_cast");
+                  "[constant] element types are " DEFT_ELEMENT_TYPES ": use static_cast");
     return detail::refused();
   } else {
     any_array a(dtype_of<U>, {static_cast<std::int64_t>(std::size(values))});

@@ -82,10 +82,8 @@ auto fill(shape_t<E...>, const V& value, ext::source_place w = ext::here()) {
   using S = shape_t<E...>;
   if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
-    static_assert(
-        ext::element<U>,
-        "[fill] expects float, double, int32, int64, uint8 or bool, and got another type: "
-        "use fill<T>(shape, value)");
+    static_assert(ext::element<U>,
+                  "[fill] element types are " DEFT_ELEMENT_TYPES ": use fill<T>(shape, value)");
     if constexpr (ext::element<U>) return detail::fill_with<U, S>(detail::literal_of(value), w);
   } else if constexpr (ext::typed_expression<V>) {
     static_assert(std::is_void_v<T> || std::same_as<T, ext::value_type_of<V>>,
@@ -105,10 +103,8 @@ auto fill(shape_t<E...>, const detail::size_list& n, const V& value,
   using S = shape_t<E...>;
   if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
-    static_assert(
-        ext::element<U>,
-        "[fill] expects float, double, int32, int64, uint8 or bool, and got another type: "
-        "use fill<T>(shape, sizes, value)");
+    static_assert(ext::element<U>, "[fill] element types are " DEFT_ELEMENT_TYPES
+                                   ": use fill<T>(shape, sizes, value)");
     if constexpr (ext::element<U>)
       return detail::fill_sized<U, S>("fill", detail::literal_of(value), n, w);
   } else {

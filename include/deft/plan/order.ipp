@@ -142,6 +142,8 @@ void order_variables(graph_def& g, std::span<edge_def> fetches) {
     added = true;
     for (auto r : t.reads)
       for (auto u : t.updates) {
+        // A call that depends on the update reads what that has left.
+        if (r == u || (g.nodes[r].op->role == op_role::call && reaches(g, r, u))) continue;
         auto& controls = g.nodes[u].controls;
         if (!std::ranges::count(controls, r)) controls.push_back(r);
         prefer_users(g, users, r, u, preferences);

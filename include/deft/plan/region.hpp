@@ -15,7 +15,11 @@ const program* expression_in(const node_def& n);
 /// Whether `n` is a constant of rank 0, which becomes a literal of the program.
 bool is_literal(const node_def& n);
 
-inline bool is_fold(const node_def& n) { return n.op->folds != fold_kind::none; }
+/// Whether `n` can be a fold of a region. Those of narrow types are not: devices have no kernels of
+/// their own of these.
+inline bool is_fold(const node_def& n) {
+  return n.op->folds != fold_kind::none && !is_narrow(n.outputs[0].type);
+}
 bool keeps_dims(const node_def& fold);
 /// The extents of a fold's result relative to its region, and the number of axes of a row there.
 struct fold_shape {

@@ -131,8 +131,7 @@ TEST_CASE_FIXTURE(own_graph,
     std::vector<any_tensor> all;
     for (int call = 0; call < 2; ++call)
       all.push_back(repeated("draw", 3, x, [&](auto v) {
-        return repeated("add", 2, v,
-                        [](auto u) { return u * 16.f + random_uniform(shape<4>); });
+        return repeated("add", 2, v, [](auto u) { return u * 16.f + random_uniform(shape<4>); });
       }));
     session s({.stream = 1});
     std::vector<float> seen;
@@ -277,4 +276,35 @@ TEST_CASE_FIXTURE(own_graph, "the value of a variable that a function uses is no
   const any_tensor y = repeated("body", 2, any_tensor(x), [&](auto s) { return s + v; });
   session s;
   CHECK_THROWS_WITH_AS(s.run(y + v, x = 1.f, v = 2.f), doctest::Contains("\"v\" is fed"), error);
+}
+
+TEST_CASE_FIXTURE(own_graph, "functions run on the task of their node") {
+  local_cluster c{{"ps", 1}, {"worker", 1}};
+  placeholder<float> x("x");
+  placeholder<std::int32_t> divisor("divisor");
+  any_tensor y, z, split;
+  {
+    auto there = on(device("/job:ps/task:0"));
+    variable<float> v("v", 1.f);
+    y = repeated("body", 3, any_tensor(x), [&](auto state) {
+      v.assign_add(1.f);
+      return repeated("inner", 2, state, [&](auto u) { return u * 2.f; }) + v;
+    });
+    z = repeated("divide", 2, any_tensor(divisor), [](auto d) { return constant(4) / d; });
+    split = repeated("split", 2, any_tensor(x), [](auto state) {
+      auto elsewhere = on(device("/job:worker/task:0"));
+      return state * 2.f;
+    });
+  }
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  // 4 x + 2, 4 x + 3, 4 x + 4
+  CHECK(only(s.run(y + 1.f, x = 1.f)) == 64.f + 32.f + 12.f + 4.f + 1.f);
+  const error e = failure([&] { s.run(z, divisor = 0); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(e.node().ends_with("/div"));
+  CHECK(e.device() == "/job:ps/replica:0/task:0/cpu:0");
+  const error apart = failure([&] { s.run(split, x = 1.f); });
+  CHECK(apart.code() == errc::unimplemented);
+  CHECK(apart.message().find("the body of a function runs on one task") != std::string::npos);
 }

@@ -130,7 +130,9 @@ class random_program {
   };
 
   int below(int n) { return static_cast<int>(random_.below(static_cast<std::uint32_t>(n))); }
-  dtype any_type() { return static_cast<dtype>(1 + below(dtype_count - 1)); }
+  dtype any_type() {
+    return every_dtype[static_cast<std::size_t>(below(static_cast<int>(every_dtype.size())))];
+  }
   dims shape(int rank) {
     constexpr std::int64_t extents[] = {1, 2, 3, 4, 7, 8, 12};
     dims s;
@@ -174,7 +176,7 @@ class random_program {
     for (std::size_t v = values_.size(), folds = 0; v-- > 0 && out.size() < 4;) {
       const auto w = values_[v];
       if (w.v.what != value::kind::result || w.where != extent_class::element) continue;
-      if (is_numeric(w.type) && (folds == 0 || below(2))) {
+      if (can_be_folded(w.type) && (folds == 0 || below(2))) {
         const int kind = below(is_floating(w.type) ? 4 : 3);
         builder_.output(builder_.fold(*reductions[kind], w.type, w.v, leaves), leaves, false);
         out.push_back({left, w.type}), ++folds;
@@ -227,9 +229,11 @@ class random_program {
     }
     cast();
   }
+  /// In a region.
+  static bool can_be_folded(dtype t) { return is_numeric(t) && !is_narrow(t); }
   bool fold() {
     const typed of = pick();
-    if (of.where != extent_class::element || of.type == dtype::boolean) return false;
+    if (of.where != extent_class::element || !can_be_folded(of.type)) return false;
     const int kind = below(is_floating(of.type) ? 4 : 3);
     values_.push_back({builder_.fold(*reductions[kind], of.type, of.v, extent_class::row), of.type,
                        extent_class::row});

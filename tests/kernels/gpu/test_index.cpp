@@ -44,7 +44,7 @@ any_array extreme(const dims& shape, std::uint64_t seed = 1) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("gather on a GPU takes every dtype's rows", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t, bool) {
+                   std::int64_t, std::uint8_t, bool, std::int8_t) {
   for (const dims& shape : {dims{5}, dims{1, 1}, dims{5, 2}, dims{5, 3}, dims{7, 4}, dims{5, 100},
                             dims{5, 2, 3}, dims{3, 16}, dims{5, 0}, dims{9, 1021}})
     for (const dims& index : {dims{}, dims{1}, dims{2, 3}, dims{1000}, dims{0}, dims{3, 0}}) {
@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("gather on a GPU takes every dtype's rows", T, float, double,
 }
 
 TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits if the sums are exact", T, float,
-                   double, std::int32_t, std::int64_t, std::uint8_t) {
+                   double, std::int32_t, std::int64_t, std::uint8_t, std::int8_t) {
   for (std::int64_t count : {0, 1, 2, 63, 64, 65, 1000, 4097, 20000})
     for (std::int64_t rows : {1, 2, 7, 300, 5000})
       for (const dims& row : {dims{}, dims{3}, dims{0, 2}}) {
@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits if the sums are exac
 }
 
 TEST_CASE_TEMPLATE("sum_rows on a GPU has the CPU's bits", T, float, double, std::int32_t,
-                   std::uint8_t) {
+                   std::uint8_t, std::int8_t) {
   for (const dims& index : {dims{}, dims{0}, dims{1}, dims{64}, dims{5, 13}, dims{4097}})
     for (std::int64_t rows : {1, 7, 5000})
       for (const dims& row : {dims{}, dims{3}, dims{0, 2}, dims{2, 5}})
@@ -154,19 +154,19 @@ TEST_CASE("an index that sum_rows cannot sort is its own error") {
 
 TEST_CASE_TEMPLATE("one_hot on a GPU gives the CPU's values", I, std::int32_t, std::int64_t,
                    std::uint8_t) {
-  for (int t = 1; t < dtype_count; ++t)
+  for (const dtype t : every_dtype)
     for (std::int64_t depth : {0, 1, 3, 10, 257})
       for (const dims& shape : {dims{}, dims{1}, dims{7}, dims{3, 50}, dims{0}}) {
         any_array index = moderate<I>(shape);
         if (std::is_signed_v<I> && index.elements() > 2)
           index.mutable_data<I>()[0] = static_cast<I>(-1),
           index.mutable_data<I>()[1] = std::numeric_limits<I>::max();
-        check_same_bits(op::one_hot{depth, static_cast<dtype>(t)}, {index});
+        check_same_bits(op::one_hot{depth, t}, {index});
       }
 }
 
 TEST_CASE_TEMPLATE("argmax, argmin and their marks on a GPU take the first along any axes", T,
-                   float, double, std::int32_t, std::int64_t, std::uint8_t) {
+                   float, double, std::int32_t, std::int64_t, std::uint8_t, std::int8_t) {
   for (const dims& shape :
        {dims{}, dims{1}, dims{7}, dims{5000}, dims{20, 10}, dims{10, 200}, dims{4, 5, 6},
         dims{3, 1, 2}, dims{2, 40000}, dims{40000, 2}, dims{2, 3, 5, 7}, dims{0, 3}, dims{3, 0}})

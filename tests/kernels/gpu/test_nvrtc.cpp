@@ -48,8 +48,8 @@ program_ref all_of() {
       }
   });
   b.output(truth, extent_class::element, false);
-  for (int t = 1; t < dtype_count; ++t) {
-    const value v = b.apply(record_of<op::cast>, static_cast<dtype>(t), {&x, 1});
+  for (const dtype t : every_dtype) {
+    const value v = b.apply(record_of<op::cast>, t, {&x, 1});
     b.output(v, extent_class::element, false);
   }
   return b.finish();
@@ -116,8 +116,8 @@ std::string output_of(const std::string& command) {
 
 TEST_CASE("NVRTC compiles every operation for every dtype") {
   if (skipped_without_nvrtc()) return;
-  for (int t = 1; t < dtype_count; ++t) {
-    const program_ref p = visit_dtype(static_cast<dtype>(t), []<class T>() { return all_of<T>(); });
+  for (const dtype t : every_dtype) {
+    const program_ref p = visit_dtype(t, []<class T>() { return all_of<T>(); });
     CAPTURE(p->signature);
     const std::string source =
         gpu::element_source(*p, 2, {false, false, true}, {.late = false, .update = false});
@@ -125,15 +125,14 @@ TEST_CASE("NVRTC compiles every operation for every dtype") {
     CHECK(error_of([&] { gpu::compile(source, "compute_90"); }) == "");
     const std::string update =
         gpu::element_source(*p, 2, {false, false, true}, {.late = false, .update = true});
-    CHECK((update.find(" check(") != std::string::npos) == is_integer(static_cast<dtype>(t)));
+    CHECK((update.find(" check(") != std::string::npos) == is_integer(t));
     CHECK(error_of([&] { gpu::compile(update, "compute_90"); }) == "");
   }
 }
 
 TEST_CASE("NVRTC compiles regions with folds for every dtype of numbers") {
   if (skipped_without_nvrtc()) return;
-  for (int t = 1; t < dtype_count; ++t) {
-    const auto type = static_cast<dtype>(t);
+  for (const dtype type : every_dtype) {
     if (!is_numeric(type)) continue;
     const program_ref p = rows_of(type);
     CAPTURE(p->signature);

@@ -161,12 +161,7 @@ void add() {
 }
 template <class T>
 void add_all() {
-  add<casts<float>, T>();
-  add<casts<double>, T>();
-  add<casts<std::int32_t>, T>();
-  add<casts<std::int64_t>, T>();
-  add<casts<std::uint8_t>, T>();
-  add<casts<bool>, T>();
+  each_dtype([]<class To>() { add<casts<To>, T>(); });
   add<same, T>();
   add<different, T>();
   if constexpr (std::is_same_v<T, bool>) {
@@ -213,12 +208,7 @@ void add_all() {
 
 TEST_CASE("the prelude computes the same as lanes for every dtype") {
   if (!has_host_compiler()) return;
-  add_all<float>();
-  add_all<double>();
-  add_all<std::int32_t>();
-  add_all<std::int64_t>();
-  add_all<std::uint8_t>();
-  add_all<bool>();
+  each_dtype([]<class T>() { add_all<T>(); });
   std::string source;
   for (const auto& c : comparisons) source += c.source;
   const host_library library(source);

@@ -56,7 +56,7 @@ void check_reduction(double ulps) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("sums on GPUs over any axes are close to the processor's", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+                   std::int32_t, std::int64_t, std::uint8_t, std::int8_t) {
   check_reduction<op::sum, T>(32);
   check_reduction<op::max, T>(0);
   check_reduction<op::min, T>(0);

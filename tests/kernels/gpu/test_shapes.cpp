@@ -33,7 +33,7 @@ any_array mixed(const dims& shape, std::uint64_t seed = 1) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("GPUs transpose as the processor does", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t, bool) {
+                   std::int64_t, std::uint8_t, bool, std::int8_t) {
   const std::pair<dims, dims> cases[] = {
       {{}, {}},
       {{5}, {0}},
@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("GPUs transpose as the processor does", T, float, double, std
 }
 
 TEST_CASE_TEMPLATE("GPUs broadcast elements as the processor does", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t, bool) {
+                   std::int64_t, std::uint8_t, bool, std::int8_t) {
   const std::pair<dims, dims> cases[] = {
       {{}, {}},
       {{}, {7}},
@@ -106,7 +106,7 @@ TEST_CASE_TEMPLATE("GPUs broadcast elements as the processor does", T, float, do
 }
 
 TEST_CASE_TEMPLATE("GPUs concatenate and split as the processor does", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t, bool) {
+                   std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t) {
   const std::pair<std::vector<dims>, std::int64_t> cases[] = {
       {{{3}, {4}, {1}}, 0},
       {{{100}, {16}, {0}, {33}}, 0},
@@ -135,7 +135,7 @@ TEST_CASE_TEMPLATE("GPUs concatenate and split as the processor does", T, float,
 }
 
 TEST_CASE_TEMPLATE("GPUs slice and pad as the processor does", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t, bool) {
+                   std::int64_t, std::uint8_t, bool, std::int8_t) {
   struct {
     dims whole, begin, size;
   } cases[] = {{{}, {}, {}},

@@ -2,4 +2,5 @@
 // deft/kernels/cpu/cpu_elementwise.ipp: the rows of the catalog's elementwise operations, compiled
 // next to cpu.ipp.
 #pragma once
+#include <deft/kernels/cpu/narrow_row.ipp>
 #include <deft/kernels/cpu/rows.ipp>

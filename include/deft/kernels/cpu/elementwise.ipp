@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/kernels/cpu/broadcast_kernel.hpp>
+#include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
 #include <deft/op/assign.hpp>
@@ -132,11 +133,17 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
   return std::make_unique<elementwise_kernel>(program_code(row), row_cost(how, t), 2);
 }
 
+kernel_ptr make_cast(dtype from, dtype to) {
+  const op_def& cast = record_of<op::cast>;
+  return std::make_unique<elementwise_kernel>(program_code(find_row(cast, from, to)),
+                                              row_cost(cast, from), 1);
+}
+
 kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
-        {op::fused::name, all_dtypes, &make_fused},
-        {op::fused_update::name, all_dtypes, &make_fused_update},
+        {op::fused::name, plain_dtypes, &make_fused},
+        {op::fused_update::name, plain_dtypes, &make_fused_update},
         {op::assign_add::name, numeric_dtypes, &make_update},
         {op::assign_sub::name, numeric_dtypes, &make_update},
     };

@@ -3,7 +3,7 @@
 // thread, and how they refuse.
 #pragma once
 #include <deft/expr/op_record.hpp>
-#include <deft/kernels/typed_kernel.hpp>
+#include <deft/kernels/widened_kernel.hpp>
 
 namespace deft::ext::cpu {
 
@@ -13,10 +13,11 @@ void* thread_scratch(std::size_t bytes);
 
 /// No kernel for these dtypes.
 [[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("the CPU", n, t); }
-/// As kernel_on.
+kernel_ptr make_cast(dtype from, dtype to);
+/// As kernel_or_widened.
 template <dtype_set Types, class F>
 kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_on<Types>("the CPU", n, t, std::move(make));
+  return kernel_or_widened<Types>("the CPU", n, t, std::move(make), &make_cast);
 }
 
 }  // namespace deft::ext::cpu

@@ -3,6 +3,7 @@
 // a file uses is compiled for the processor, and known to the whole process before main.
 #pragma once
 #include <deft/kernels/cpu/compiled.hpp>
+#include <deft/kernels/lane_row.hpp>
 #include <deft/kernels/user_op_hook.hpp>
 
 namespace deft {
@@ -51,7 +52,12 @@ struct cpu_kernels {
   }
   template <class Op, class T>
   static void use_operation() {
-    static_cast<void>(&cpu::own_row<Op, T>::entry);
+    // In packs where it is computed with; in lanes a narrow type has the same bits, and compiles
+    // faster.
+    if constexpr (is_narrow_type<T>)
+      static_cast<void>(&lane_row<Op, T>::entry);
+    else
+      static_cast<void>(&cpu::own_row<Op, T>::entry);
   }
 };
 template <class X>

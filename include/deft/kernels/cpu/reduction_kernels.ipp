@@ -217,7 +217,8 @@ struct folding {
 /// Calls `use` with the way to fold `t`.
 template <class F, bool Mean, class Use>
 void with_folding(dtype t, Use&& use) {
-  constexpr dtype_set types = Mean ? floating_dtypes : numeric_dtypes;
+  // A region has no folds of narrow types.
+  constexpr dtype_set types = (Mean ? floating_dtypes : numeric_dtypes) & computing_dtypes;
   if (types.has(t)) visit_dtype_in<types>(t, [&]<class T>() { use(folding<T, F, Mean>()); });
 }
 template <class Use>

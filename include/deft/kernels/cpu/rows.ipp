@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/kernels/cpu/compiled.hpp>
 #include <deft/kernels/cpu/formula.hpp>
+#include <deft/kernels/cpu/narrow_row.hpp>
 #include <deft/kernels/cpu/rows.hpp>
 #include <deft/kernels/cpu/user_op.hpp>
 #include <deft/kernels/spec/elementwise_table.hpp>
@@ -39,9 +40,19 @@ std::uint64_t key(std::string_view first, std::string_view second, int position,
              static_cast<std::uint64_t>(type) * 16 + static_cast<std::uint64_t>(position));
 }
 
+struct made_row {
+  template <class X>
+  compiled_row operator()() const {
+    return row_of<X>;
+  }
+  template <class X>
+  compiled_row narrow() const {
+    return narrow_row_of<X>;
+  }
+};
+
 const auto& operations() {
-  static const auto& made =
-      *new deft::detail::catalog_calls<compiled_row>([]<class X>() { return row_of<X>; });
+  static const auto& made = *new deft::detail::catalog_calls<compiled_row>(made_row());
   return made;
 }
 

@@ -20,8 +20,8 @@ namespace deft::ext::cpu {
 namespace moving {
 namespace {
 
-using deft::ext::moving::byte_runs, deft::ext::moving::part_runs, deft::ext::moving::positions,
-    deft::ext::moving::transpose_levels;
+using deft::ext::moving::byte_runs, deft::ext::moving::pad_bits, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -235,8 +235,9 @@ class pad_kernel final : public typed_kernel {
             2 * static_cast<double>(runs_.runs);
   }
   void run(const kernel_call& c) override {
-    visit_dtype(type(), [&]<class T>() {
-      pad(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0]), static_cast<T>(op_.value));
+    visit_size(size_of_dtype(type()), [&]<class T>() {
+      pad(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0]),
+          pad_bits<T>(type(), op_.value));
     });
   }
 
@@ -278,20 +279,19 @@ class size_kernel final : public typed_kernel {
   std::int64_t size_ = 1;
 };
 
+template <class T>
 class arange_kernel final : public typed_kernel {
  public:
   void ready() override {
     cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type())));
   }
   void run(const kernel_call& c) override {
-    visit_dtype(type(), [&]<class T>() {
-      constexpr std::int64_t some = chunk_bytes / sizeof(T);
-      T* const to = static_cast<T*>(c.out[0]);
-      const std::int64_t n = out().elements();
-      parallel_chunks((n + some - 1) / some, cost_, [&](std::int64_t p) {
-        for (std::int64_t i = p * some; i < std::min(n, (p + 1) * some); ++i)
-          to[i] = static_cast<T>(i);
-      });
+    constexpr std::int64_t some = chunk_bytes / sizeof(T);
+    T* const to = static_cast<T*>(c.out[0]);
+    const std::int64_t n = out().elements();
+    parallel_chunks((n + some - 1) / some, cost_, [&](std::int64_t p) {
+      for (std::int64_t i = p * some; i < std::min(n, (p + 1) * some); ++i)
+        to[i] = static_cast<T>(i);
     });
   }
 };
@@ -320,19 +320,21 @@ kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<moving::size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
-kernel_ptr make_arange(const node_def&, std::span<const tensor_type>) {
-  return std::make_unique<moving::arange_kernel>();
+kernel_ptr make_arange(const node_def& n, std::span<const tensor_type>) {
+  return kernel_for<numeric_dtypes>(n, n.outputs.at(0).type, []<class T>() {
+    return std::make_unique<moving::arange_kernel<T>>();
+  });
 }
 
 kernel_table shape_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::broadcast_to::name, all_dtypes, &make_broadcast_to},
-      {op::transpose::name, all_dtypes, &make_transpose},
-      {op::concat::name, all_dtypes, &make_concat},
-      {op::concat_part::name, all_dtypes, &make_concat_part},
-      {op::slice::name, all_dtypes, &make_slice},
-      {op::pad::name, all_dtypes, &make_pad},
-      {op::size_of::name, all_dtypes, &make_size_of},
+      {op::broadcast_to::name, plain_dtypes, &make_broadcast_to},
+      {op::transpose::name, plain_dtypes, &make_transpose},
+      {op::concat::name, plain_dtypes, &make_concat},
+      {op::concat_part::name, plain_dtypes, &make_concat_part},
+      {op::slice::name, plain_dtypes, &make_slice},
+      {op::pad::name, plain_dtypes, &make_pad},
+      {op::size_of::name, plain_dtypes, &make_size_of},
       {op::arange::name, numeric_dtypes, &make_arange},
   };
   return table;

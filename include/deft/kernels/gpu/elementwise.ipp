@@ -20,24 +20,6 @@ struct factory_of {
   }
 };
 
-/// A kernel that something else has made.
-class other_kernel final : public queued_kernel {
- public:
-  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
-
-  std::size_t scratch() const override { return made_->scratch(); }
-  void queue(const kernel_call& c, stream& s) override {
-    kernel_call own = c;
-    own.stream = &s;
-    made_->run(own);
-  }
-
- private:
-  void ready() override { made_->prepare(in_, out_); }
-
-  const kernel_ptr made_;
-};
-
 kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
   queued_kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
   if (!made) no_kernel(n, in.back().type);
@@ -55,6 +37,10 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
   static const auto& all = *new deft::detail::catalog_calls<element_factory>(factory_of());
   if (const element_factory* made = all.find(op.name, operand, result)) return (*made)();
+  if (is_narrow(operand) || is_narrow(result))
+    if (const element_factory* made =
+            all.find(op.name, computing_dtype(operand), computing_dtype(result)))
+      return std::make_unique<other_kernel>(make_widened((*made)(), &make_cast));
   if (kernel_ptr own = make_registered(kernels_of::DEFT_GPU_SYSTEM, op, operand, result))
     return queued_kernel_ptr(static_cast<queued_kernel*>(own.release()));
   if (const element_maker other = other_elements())
@@ -62,6 +48,8 @@ queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
       return std::make_unique<other_kernel>(std::move(made));
   return nullptr;
 }
+
+kernel_ptr make_cast(dtype from, dtype to) { return make_element(record_of<op::cast>, from, to); }
 
 element_maker& other_elements() {
   static element_maker maker = nullptr;
@@ -71,8 +59,8 @@ element_maker& other_elements() {
 kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
-        {op::fused::name, all_dtypes, &make_program},
-        {op::fused_update::name, all_dtypes, &make_program},
+        {op::fused::name, plain_dtypes, &make_program},
+        {op::fused_update::name, plain_dtypes, &make_program},
         {op::assign_add::name, numeric_dtypes, &make_update},
         {op::assign_sub::name, numeric_dtypes, &make_update},
     };

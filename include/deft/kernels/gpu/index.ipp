@@ -202,11 +202,10 @@ kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
     return std::make_unique<gather_kernel<Index>>();
   });
 }
-constexpr dtype_set class_dtypes = index_dtypes | dtype_set{dtype::uint8};
 kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
-  return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
-    return kernel_for<class_dtypes>(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+  return kernel_for<plain_dtypes>(n, o.type, [&]<class T>() -> kernel_ptr {
+    return kernel_for<integer_dtypes>(n, in[0].type, [&]<class Index>() -> kernel_ptr {
       return std::make_unique<one_hot_kernel<T, Index>>(o.depth);
     });
   });
@@ -231,8 +230,8 @@ kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
 
 kernel_table index_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::gather::name, all_dtypes, &make_gather},
-      {op::one_hot::name, class_dtypes, &make_one_hot},
+      {op::gather::name, plain_dtypes, &make_gather},
+      {op::one_hot::name, integer_dtypes, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
       {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
       {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},

@@ -24,11 +24,12 @@ struct used_kernels {
     if constexpr (sizeof(fold_of_parts<folded_elements<X, How>>) <= most_parameters)
       static_cast<void>(&registered_fold<X, How>::entry);
   }
-  /// On the processor too, by a kernel that is slower than that of a .cpp file and gives way to it.
+  /// On the processor too, by a kernel that is slower than that of a .cpp file and gives way to it;
+  /// narrow types on the processor alone.
   template <class Op, class T>
   static void use_operation() {
     static_cast<void>(&lane_row<Op, T>::entry);
-    static_cast<void>(&registered_operation<Op, T>::entry);
+    if constexpr (!is_narrow_type<T>) static_cast<void>(&registered_operation<Op, T>::entry);
   }
 };
 

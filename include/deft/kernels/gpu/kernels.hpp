@@ -4,7 +4,7 @@
 #include <deft/expr/op_record.hpp>
 #include <deft/kernels/gpu/stream.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
-#include <deft/kernels/typed_kernel.hpp>
+#include <deft/kernels/widened_kernel.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
@@ -15,12 +15,31 @@ class queued_kernel : public typed_kernel {
   virtual void queue(const kernel_call& c, stream& s) = 0;
 };
 
+/// A kernel that something else has made.
+class other_kernel final : public queued_kernel {
+ public:
+  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
+
+  std::size_t scratch() const override { return made_->scratch(); }
+  void queue(const kernel_call& c, stream& s) override {
+    kernel_call own = c;
+    own.stream = &s;
+    made_->run(own);
+  }
+
+ private:
+  void ready() override { made_->prepare(in_, out_); }
+
+  const kernel_ptr made_;
+};
+
 /// No kernel for these dtypes.
 [[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
-/// As kernel_on.
+kernel_ptr make_cast(dtype from, dtype to);
+/// As kernel_or_widened.
 template <dtype_set Types, class F>
 kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_on<Types>("GPUs", n, t, std::move(make));
+  return kernel_or_widened<Types>("GPUs", n, t, std::move(make), &make_cast);
 }
 
 /// A kernel by which an instruction of a program is run; its types follow by `prepare`.

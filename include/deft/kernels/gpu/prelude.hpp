@@ -19,26 +19,19 @@ namespace num {
 
 enum : unsigned { no_fault, div_fault, mod_fault };
 
-template <class T> struct traits;
+template <bool Long> struct wrapping_integer { typedef unsigned type; };
+template <> struct wrapping_integer<true> { typedef unsigned long long type; };
+// Of integers.
+template <class T> struct traits {
+  static constexpr bool floating = false, integral = true, negative = T(-1) < T(0);
+  typedef typename wrapping_integer<sizeof(T) == 8>::type wrapping;
+  static constexpr T lowest = negative ? T(wrapping(1) << (8 * sizeof(T) - 1)) : T(0);
+  static constexpr T highest = T(~lowest);
+};
 template <> struct traits<float> {
   static constexpr bool floating = true, integral = false, negative = true;
 };
 template <> struct traits<double> : traits<float> {};
-template <> struct traits<int> {
-  static constexpr bool floating = false, integral = true, negative = true;
-  static constexpr int lowest = -2147483647 - 1, highest = 2147483647;
-  typedef unsigned wrapping;
-};
-template <> struct traits<long long> {
-  static constexpr bool floating = false, integral = true, negative = true;
-  static constexpr long long lowest = -9223372036854775807ll - 1, highest = 9223372036854775807ll;
-  typedef unsigned long long wrapping;
-};
-template <> struct traits<unsigned char> {
-  static constexpr bool floating = false, integral = true, negative = false;
-  static constexpr unsigned char lowest = 0, highest = 255;
-  typedef unsigned wrapping;
-};
 template <> struct traits<bool> {
   static constexpr bool floating = false, integral = false, negative = false;
 };
@@ -265,19 +258,17 @@ template <class T, int N> DEVICE void store(void* to, long long at, const group<
 
 // The fold of a row by its lanes, l joined with l + lanes / 2 first; every lane has it. All lanes
 // of a warp come here.
-DEVICE int down(unsigned char v, int d, int lanes) {
-  return __shfl_down_sync(0xffffffffu, static_cast<int>(v), d, lanes);
-}
 template <class T> DEVICE T down(T v, int d, int lanes) {
-  return __shfl_down_sync(0xffffffffu, v, d, lanes);
+  if constexpr (sizeof(T) < 4) return T(__shfl_down_sync(0xffffffffu, int(v), d, lanes));
+  else return __shfl_down_sync(0xffffffffu, v, d, lanes);
 }
-DEVICE int first(unsigned char v, int lanes) {
-  return __shfl_sync(0xffffffffu, static_cast<int>(v), 0, lanes);
+template <class T> DEVICE T first(T v, int lanes) {
+  if constexpr (sizeof(T) < 4) return T(__shfl_sync(0xffffffffu, int(v), 0, lanes));
+  else return __shfl_sync(0xffffffffu, v, 0, lanes);
 }
-template <class T> DEVICE T first(T v, int lanes) { return __shfl_sync(0xffffffffu, v, 0, lanes); }
 template <class How, class T> DEVICE T fold_lanes(T v, int lanes) {
-  for (int d = lanes / 2; d > 0; d /= 2) v = How::combine(v, T(down(v, d, lanes)));
-  return T(first(v, lanes));
+  for (int d = lanes / 2; d > 0; d /= 2) v = How::combine(v, down(v, d, lanes));
+  return first(v, lanes);
 }
 // Likewise of what a block of up to 512 threads has, `wide` folds side by side, a power of two,
 // each of so many lanes, thread wide * l + x of fold x; further threads have the neutral.

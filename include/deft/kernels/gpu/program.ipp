@@ -7,6 +7,7 @@
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/node_program.hpp>
 #include <deft/kernels/gpu/registered.hpp>
+#include <deft/kernels/spec/offset_allocator.hpp>
 #include <deft/kernels/spec/region_extents.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
@@ -19,37 +20,6 @@ struct literal_writer {
   std::int64_t* to;
   DEFT_HD void operator()(std::int64_t i) const { to[i] = bits[i]; }
 };
-/// Space for temporaries: offsets from the beginning of a block that is as long as they need.
-class scratch_plan {
- public:
-  std::size_t take(std::size_t bytes) {
-    bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    for (auto i = idle_.begin(); i != idle_.end(); ++i) {
-      if (i->bytes < bytes) continue;
-      const std::size_t at = i->at;
-      i->at += bytes, i->bytes -= bytes;
-      if (i->bytes == 0) idle_.erase(i);
-      return at;
-    }
-    const std::size_t at = end_;
-    end_ += bytes;
-    return at;
-  }
-  void give(std::size_t at, std::size_t bytes) {
-    bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    idle_.push_back({at, bytes});
-  }
-  std::size_t size() const { return end_; }
-
- private:
-  static constexpr std::size_t alignment = 256;
-  struct piece {
-    std::size_t at, bytes;
-  };
-  std::vector<piece> idle_;
-  std::size_t end_ = 0;
-};
-
 std::size_t bytes_of(const tensor_type& t) {
   return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
 }
@@ -115,7 +85,7 @@ class program_kernel final : public queued_kernel {
 
   void ready() override {
     find_types();
-    scratch_plan plan;
+    offset_allocator<256> plan;  // of temporaries
     if (!late_) plan.take(8 * literals_.size());
     place_.assign(types_.size(), 0);
     at_.resize(types_.size());

@@ -101,7 +101,11 @@ class reduce_kernel final : public queued_kernel {
 
 queued_kernel_ptr make_reduce(const op_def& op, const dims* axes, dtype t) {
   if (!numeric_dtypes.has(t)) return nullptr;
-  return visit_dtype_in<numeric_dtypes>(t, [&]<class T>() -> queued_kernel_ptr {
+  if (is_narrow(t))
+    return std::make_unique<other_kernel>(
+        make_widened(make_reduce(op, axes, computing_dtype(t)), &make_cast));
+  constexpr dtype_set types = numeric_dtypes & computing_dtypes;
+  return visit_dtype_in<types>(t, [&]<class T>() -> queued_kernel_ptr {
     if (op.folds == fold_kind::max)
       return std::make_unique<reduce_kernel<T, largest>>(op.name, axes, false);
     else if (op.folds == fold_kind::min)

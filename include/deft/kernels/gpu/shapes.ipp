@@ -17,8 +17,8 @@ namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace moving {
 namespace {
 
-using deft::ext::moving::byte_runs, deft::ext::moving::part_runs, deft::ext::moving::positions,
-    deft::ext::moving::transpose_levels;
+using deft::ext::moving::byte_runs, deft::ext::moving::pad_bits, deft::ext::moving::part_runs,
+    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -266,10 +266,10 @@ class pad_kernel final : public queued_kernel {
   void queue(const kernel_call& c, stream& s) override {
     const dims &whole = out(), &part = in(0), before = positions(op::pad::name, op_.before, in_);
     if (whole.elements() == 0) return;
-    visit_dtype(type(), [&]<class T>() {
+    visit_size(size_of_dtype(type()), [&]<class T>() {
       padded<T> f{};
       f.from = s.in<T>(c.in[0]), f.to = s.out<T>(c.out[0]);
-      f.value = static_cast<T>(op_.value);
+      f.value = pad_bits<T>(type(), op_.value);
       // Axes that are as long as the input's belong to the level outside them.
       std::int64_t dense = 1, step = 1;
       for (int i = whole.rank(); i-- > 0;) {
@@ -318,11 +318,11 @@ struct own_number {
   DEFT_HD void operator()(std::int64_t i) const { to[i] = static_cast<T>(i); }
 };
 
+template <class T>
 class arange_kernel final : public queued_kernel {
  public:
   void queue(const kernel_call& c, stream& s) override {
-    visit_dtype(type(),
-                [&]<class T>() { s.launch(out().elements(), own_number<T>{s.out<T>(c.out[0])}); });
+    s.launch(out().elements(), own_number<T>{s.out<T>(c.out[0])});
   }
 };
 
@@ -347,8 +347,10 @@ kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
-kernel_ptr make_arange(const node_def&, std::span<const tensor_type>) {
-  return std::make_unique<arange_kernel>();
+kernel_ptr make_arange(const node_def& n, std::span<const tensor_type>) {
+  return kernel_for<numeric_dtypes>(n, n.outputs.at(0).type, [&]<class T>() -> kernel_ptr {
+    return std::make_unique<arange_kernel<T>>();
+  });
 }
 
 }  // namespace
@@ -356,13 +358,13 @@ kernel_ptr make_arange(const node_def&, std::span<const tensor_type>) {
 
 kernel_table shape_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::broadcast_to::name, all_dtypes, &moving::make_broadcast_to},
-      {op::transpose::name, all_dtypes, &moving::make_transpose},
-      {op::concat::name, all_dtypes, &moving::make_concat},
-      {op::concat_part::name, all_dtypes, &moving::make_concat_part},
-      {op::slice::name, all_dtypes, &moving::make_slice},
-      {op::pad::name, all_dtypes, &moving::make_pad},
-      {op::size_of::name, all_dtypes, &moving::make_size_of},
+      {op::broadcast_to::name, plain_dtypes, &moving::make_broadcast_to},
+      {op::transpose::name, plain_dtypes, &moving::make_transpose},
+      {op::concat::name, plain_dtypes, &moving::make_concat},
+      {op::concat_part::name, plain_dtypes, &moving::make_concat_part},
+      {op::slice::name, plain_dtypes, &moving::make_slice},
+      {op::pad::name, plain_dtypes, &moving::make_pad},
+      {op::size_of::name, plain_dtypes, &moving::make_size_of},
       {op::arange::name, numeric_dtypes, &moving::make_arange},
   };
   return table;

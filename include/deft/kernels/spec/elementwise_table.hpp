@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/spec/elementwise_table.hpp: every elementwise operation of the catalog alone, for
-// every dtype that it takes: what devices compile of each.
+// every dtype that it takes: what devices compile of each. Of narrow dtypes they compile casts.
 #pragma once
 #include <deft/core/hash.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
@@ -14,11 +14,19 @@ constexpr std::uint64_t call_key(std::string_view op, dtype operand, dtype resul
              static_cast<std::uint64_t>(operand) * 16 + static_cast<std::uint64_t>(result));
 }
 
+/// Whether a cast is compiled. Others of narrow types go by way of the computing types: a narrow
+/// type has those from and to its own, and those from floating types, which saturate.
+template <class From, class To>
+inline constexpr bool is_compiled_cast =
+    is_narrow_type<To> ? std::is_same_v<From, computing_type<To>> || is_floating_type<From>
+                       : !is_narrow_type<From> || std::is_same_v<To, computing_type<From>>;
+
 /// What is compiled of each, by the operation's name, its last operand's dtype and its result's.
 template <class Compiled>
 class catalog_calls {
  public:
-  /// make<X>() gives it for the call X.
+  /// make<X>() gives it for the call X; make.narrow<X>(), if it has that, for a call of narrow
+  /// types which is not compiled.
   template <class Make>
   explicit catalog_calls(Make make) {
     op::catalog::each([&]<class Op>() { add<Op>(make); });
@@ -30,23 +38,27 @@ class catalog_calls {
   }
 
  private:
-  template <class X, class Make>
+  template <class X, bool IsCompiled, class Make>
   void add_call(std::string_view op, dtype operand, Make& make) {
-    all_.emplace(call_key(op, operand, dtype_of<typename X::value_type>),
-                 make.template operator()<X>());
+    const std::uint64_t key = call_key(op, operand, dtype_of<typename X::value_type>);
+    if constexpr (IsCompiled)
+      all_.emplace(key, make.template operator()<X>());
+    else if constexpr (requires { make.template narrow<X>(); })
+      all_.emplace(key, make.template narrow<X>());
   }
   template <class Op, class Make>
   void add(Make& make) {
     if constexpr (std::is_same_v<Op, op::cast>) {
       each_dtype([&]<class From>() {
         each_dtype([&]<class To>() {
-          add_call<call<op::cast_to<To>, leaf<From, shape_t<dyn>>>>(Op::name, dtype_of<From>, make);
+          add_call<call<op::cast_to<To>, leaf<From, shape_t<dyn>>>, is_compiled_cast<From, To>>(
+              Op::name, dtype_of<From>, make);
         });
       });
     } else if constexpr (requires { Op::typing_rule; }) {
       each_dtype([&]<class T>() {
         if constexpr (accepts(Op::typing_rule, dtype_of<T>))
-          add_call<single_call<Op, T>>(Op::name, dtype_of<T>, make);
+          add_call<single_call<Op, T>, !is_narrow_type<T>>(Op::name, dtype_of<T>, make);
       });
     }
   }

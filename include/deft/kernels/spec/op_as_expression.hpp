@@ -31,7 +31,7 @@ constexpr dtype_set operand_types() {
   if constexpr (requires { Op::typing_rule; })
     return types_of(Op::typing_rule);
   else
-    return all_dtypes;  // cast
+    return plain_dtypes;  // cast
 }
 
 }  // namespace deft::detail

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/spec/strided_copy.hpp: what kernels that move elements and compute nothing share.
 #pragma once
+#include <cstring>
 #include <deft/graph/op_def.hpp>
 #include <deft/op/extents.hpp>
 
 namespace deft::ext::moving {
+
+/// `value` as an element of `t`: its bits, in the integer of that size.
+template <class Bits>
+Bits pad_bits(dtype t, double value) {
+  Bits bits{};
+  visit_dtype(t, [&]<class T>() {
+    const T element = static_cast<T>(value);
+    if constexpr (sizeof(T) == sizeof(Bits)) std::memcpy(&bits, &element, sizeof bits);
+  });
+  return bits;
+}
 
 /// The result of a transpose as levels, outermost first: axes that stay adjacent are merged, those
 /// of extent 1 are dropped; at least one level.

@@ -3,10 +3,10 @@
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
+#include <deft/graph/function.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
-#include <deft/graph/function.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/wire/codec.hpp>
