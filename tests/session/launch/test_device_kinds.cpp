@@ -115,17 +115,17 @@ TEST_CASE_FIXTURE(testing::own_graph, "a setting is an option, a flag and a vari
 TEST_CASE("a setting is a line of --help, and so is its variable") {
   const std::string text = help();
   INFO(text);
-  CHECK(text.find("  --npu_devices arg (=0)         number of devices /npu:0, /npu:1, …\n") !=
+  CHECK(text.find("  --npu_devices                  number of devices /npu:0, /npu:1, …\n") !=
         text.npos);
   CHECK(text.find("  DEFT_NPU_DEVICES               as --npu_devices\n") != text.npos);
-  CHECK(text.find("  --npu_share arg                unused\n") != text.npos);
+  CHECK(text.find("  --npu_share                    unused\n") != text.npos);
   // The library's own read as ever.
-  CHECK(text.find("  --cpu_devices arg (=1)         number of CPU devices: /cpu:0, /cpu:1, …\n"
-                  "  --simulated_gpus arg           number of GPUs that the CPU simulates: /gpu:0, "
+  CHECK(text.find("  --cpu_devices                  number of CPU devices: /cpu:0, /cpu:1, …\n"
+                  "  --simulated_gpus               number of GPUs that the CPU simulates: /gpu:0, "
                   "/gpu:1, …\n"
                   "  --allow_tf32                   multiply and convolve floats in TF32 on GPUs: "
                   "faster, with 11 significant bits\n"
-                  "  --gpu_memory_limit arg         memory of each GPU for tensors: a fraction, up "
+                  "  --gpu_memory_limit             memory of each GPU for tensors: a fraction, up "
                   "to 1, or bytes\n") != text.npos);
   CHECK(text.find("  DEFT_SIMULATED_GPUS            as --simulated_gpus\n"
                   "  DEFT_ALLOW_TF32                0 or 1: as --allow_tf32\n"
