@@ -157,19 +157,18 @@ class delayed_device final : public hidden_device {
   queue compute_, in_, out_;
 };
 
-/// Makes two of them, as register_device_maker expects.
-inline std::vector<std::unique_ptr<deft::ext::device_runtime>> make_delayed_devices(
-    const deft::device_name& task) {
-  std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
-  for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<delayed_device>(task, i));
-  return all;
-}
+/// Of each task two, which only explicit requests use.
+inline constexpr deft::ext::device_kind slow_kind{
+    .type = "slow", .make = [](const deft::device_name& task, const deft::ext::device_settings&) {
+      std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
+      for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<delayed_device>(task, i));
+      return all;
+    }};
 
 /// A graph for one test case, and delayed devices: "/slow:0" and "/slow:1" of every task.
 struct with_slow_devices : own_graph {
   with_slow_devices() {
-    [[maybe_unused]] static const bool once =
-        (deft::ext::register_device_maker(&make_delayed_devices), true);
+    [[maybe_unused]] static const deft::ext::registered_device_kind once = slow_kind;
   }
   ~with_slow_devices() { simulated_gpus().go_on(), simulated_gpus().longest_us = 0; }
 };

@@ -151,12 +151,8 @@ class hidden_device : public deft::ext::device_runtime {
     auto kernels = std::make_shared<deft::ext::kernel_set>(
         *deft::ext::announce(deft::ext::cpu_kernel_tables()));
     kernels->remove(without);
-    deft::device_info info;
-    info.description = type;
-    deft::device_name name = task;
-    name.type = std::move(type);
-    name.index = number;
-    info.name = deft::ext::intern(name);
+    deft::device_info info = deft::ext::describe(task, type, number);
+    info.description = std::move(type);
     info.kernels = std::move(kernels);
     return info;
   }
@@ -164,8 +160,8 @@ class hidden_device : public deft::ext::device_runtime {
 
 class null_device : public hidden_device {
  public:
-  null_device(const deft::device_name& task, int number)
-      : hidden_device(task, "null", number, "matmul") {}
+  null_device(const deft::device_name& task, int number, std::string type = "null")
+      : hidden_device(task, std::move(type), number, "matmul") {}
 
   deft::ext::memory& space() override {
     static auto& m = *new null_memory;
@@ -187,7 +183,7 @@ class null_device : public hidden_device {
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
                     deft::ext::buffer, std::span<const deft::ext::event_ptr>,
                     deft::ext::event_ptr&) override {
-    if (source.info().name->type != "null") return false;
+    if (source.info().name->type != info().name->type) return false;
     null_traffic().between += bytes;
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
     return true;
@@ -205,12 +201,12 @@ class null_device : public hidden_device {
   deft::ext::arena_pool arenas_{space()};
 };
 
-/// Makes two of them, as register_device_maker expects.
-inline std::vector<std::unique_ptr<deft::ext::device_runtime>> make_null_devices(
-    const deft::device_name& task) {
-  std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
-  for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<null_device>(task, i));
-  return all;
-}
+/// Of each task two, which only explicit requests use.
+inline constexpr deft::ext::device_kind null_kind{
+    .type = "null", .make = [](const deft::device_name& task, const deft::ext::device_settings&) {
+      std::vector<std::unique_ptr<deft::ext::device_runtime>> all;
+      for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<null_device>(task, i));
+      return all;
+    }};
 
 }  // namespace testing

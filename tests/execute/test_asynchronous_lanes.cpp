@@ -35,7 +35,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "one thread keeps two slow devices busy") {
   auto on_device = [&](const char* where) {
     return on(device(where), [&] { return any_tensor(exp(x) * 2 + 1); });
   };
-  task_runtime task(local_task_name(), 1);
+  task_runtime task(local_task_name());
   executable first(part_of(on_device("/slow:0"), any_tensor(x)), task.resources());
   executable second(part_of(on_device("/slow:1"), any_tensor(x)), task.resources());
   auto a = first.make_frame(), b = second.make_frame();
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
     const any_tensor before = on(device("/slow:0"), [&] { return any_tensor(exp(x)); });
     control_scope waits({before.handle().node});
     const any_tensor after = on(device(there), [&] { return tanh(any_tensor(x)); });
-    task_runtime task(local_task_name(), 1);
+    task_runtime task(local_task_name());
     executable code(part_of(after, any_tensor(x)), task.resources());
     auto frame = code.make_frame();
     watch w;

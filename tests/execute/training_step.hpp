@@ -40,8 +40,8 @@ class unattended final : public deft::ext::step_driver {
 class training_step {
  public:
   /// `slots`: the optimizer has some.
-  training_step(const char* where, bool slots, const deft::ext::gpu::options& gpus = {})
-      : task_(deft::ext::local_task_name(), 1, gpus) {
+  training_step(const char* where, bool slots, const deft::ext::device_settings& settings = {})
+      : task_(deft::ext::local_task_name(), settings) {
     using namespace deft;
     using namespace deft::ext;
     placeholder<float, 16, 8> x("x");

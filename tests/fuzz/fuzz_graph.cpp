@@ -40,7 +40,7 @@ const std::vector<device_info>& devices() {
     set_host_memory_limit(std::size_t{256} << 20);
     std::vector<device_info> list;
     for (int i = 0; i < 2; ++i)
-      for (auto& info : task_runtime(task_name("worker", i), 1).devices()) list.push_back(info);
+      for (auto& info : task_runtime(task_name("worker", i)).devices()) list.push_back(info);
     return list;
   }();
   return all;

@@ -17,8 +17,7 @@ namespace {
 /// Sessions made from here on have /null:0 and /null:1, which only explicit requests use.
 struct with_null_devices : testing::own_graph {
   with_null_devices() {
-    [[maybe_unused]] static const bool once =
-        (register_device_maker(&testing::make_null_devices), true);
+    [[maybe_unused]] static const registered_device_kind once = testing::null_kind;
   }
 };
 
@@ -167,7 +166,7 @@ TEST_CASE_FIXTURE(with_null_devices, "a device reports operations that it has no
 TEST_CASE_FIXTURE(with_null_devices,
                   "a variable that another session keeps on another device is read correctly") {
   std::shared_ptr<engine> shared;
-  auto runtime = std::make_shared<task_runtime>(local_task_name(), 1);
+  auto runtime = std::make_shared<task_runtime>(local_task_name());
   variable_slot& slot =
       *find_variable(runtime->store(), {"variable", "", "v"}, {dims{2}, dtype::float32});
   auto part = [&](const char* where) {

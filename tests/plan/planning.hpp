@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/plan/planning.hpp: helpers for tests of passes: flat graphs, and invented devices.
 #pragma once
+#include <deft/device/kind.hpp>
 #include <deft/expr.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/place.hpp>
@@ -72,6 +73,7 @@ inline deft::device_info made_up(std::string_view name,
   for (auto e : except) kernels->remove(e);
   deft::device_info d;
   d.name = device_at(name);
+  deft::ext::set_kind(d);
   d.kernels = kernels;
   return d;
 }

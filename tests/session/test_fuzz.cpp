@@ -232,7 +232,7 @@ TEST_CASE("mutated parts are registered or refused, and run or fail") {
   std::vector<device_info> devices;
   device_name own = task_name("worker", 0);
   for (int i = 0; i < 2; ++i)
-    for (auto& info : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(info);
+    for (auto& info : task_runtime(task_name("worker", i)).devices()) devices.push_back(info);
   auto parts =
       plan::run_passes(sample_model(true), devices, {.own_task = intern(own)}, evaluate_on_host)
           .parts;

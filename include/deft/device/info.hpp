@@ -65,6 +65,11 @@ struct device_info {
   std::string description;   ///< "AMD EPYC, 2 cores", "simulated", …
   std::uint64_t memory = 0;  ///< bytes; 0 if unknown
   std::string bus_id;        ///< PCI bus id; empty for processors
+  /// As its kind says: nodes without a request prefer lower ranks; whether it is a processor.
+  /// @{
+  int rank = 2;
+  bool host = false;
+  /// @}
   /// The operations that it runs, each with its dtypes.
   std::shared_ptr<const ext::kernel_set> kernels;
 };

@@ -50,6 +50,12 @@ namespace ext {
 /// type: `/cpu:*` within `/gpu:1` is any CPU.
 device_name merge(const device_name& outer, const device_name& inner);
 
+/// The type of processors. Every task has one, through which it sends and receives values: its
+/// host.
+inline constexpr std::string_view host_type = "cpu";
+/// The host of the task of `d`: its first processor.
+device_name host_of(const device_name& d);
+
 /// Whether `full` has every part that `pattern` sets.
 bool matches(const device_name& pattern, const device_name& full);
 

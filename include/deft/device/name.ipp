@@ -155,6 +155,13 @@ bool matches(const device_name& pattern, const device_name& full) {
          (!pattern.index || pattern.index == full.index);
 }
 
+device_name host_of(const device_name& d) {
+  device_name host = d.task_name();
+  host.type = host_type;
+  host.index = 0;
+  return host;
+}
+
 std::uint64_t hash_of(const device_name& d) {
   auto number = [](const std::optional<int>& n) {
     return n ? static_cast<std::uint64_t>(*n) : ~std::uint64_t{0};

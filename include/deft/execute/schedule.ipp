@@ -459,7 +459,7 @@ kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
   for (const auto& t : n.outputs) known = known && t.shape.is_static();
   const auto device =
       std::ranges::find(devices, n.device, [](const device_runtime* d) { return d->info().name; });
-  kernel_ptr k = (*device)->make_kernel(n, in);
+  kernel_ptr k = (*device)->supports(n, in) ? (*device)->make_kernel(n, in) : nullptr;
   if (!k)
     fail(errc::unimplemented, "[", written_op(n), "] has no kernel for ",
          dispatch_type(*n.op, in, n.outputs), " on ", to_string(*n.device));

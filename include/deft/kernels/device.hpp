@@ -103,6 +103,12 @@ class device_runtime {
 
   /// The entry of its kernel table for an operation; nullptr if there is none.
   virtual const kernel_entry* find_kernel(std::string_view op) const = 0;
+  /// Whether it has a kernel for a node with inputs of these types, as its table says. A device can
+  /// refuse some of an operation's nodes; where other tasks place nodes, only the table counts.
+  virtual bool supports(const node_def& n, std::span<const tensor_type> in) const {
+    const kernel_entry* entry = find_kernel(n.op->name);
+    return entry && entry->make && entry->types.has(dispatch_type(*n.op, in, n.outputs));
+  }
   /// The kernel for a node; nullptr if there is none.
   virtual kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) {
     const kernel_entry* entry = find_kernel(n.op->name);

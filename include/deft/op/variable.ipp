@@ -210,11 +210,7 @@ ext::node_ref any_variable::make(std::string_view name, const ext::tensor_type& 
 
 ext::placement detail::processor_of(const any_variable& v) {
   const ext::placement there = v.handle().node->device();
-  if (!there) return there;
-  device_name processor = *there;
-  processor.type = "cpu";
-  processor.index = 0;
-  return ext::intern(processor);
+  return there ? ext::intern(ext::host_of(*there)) : there;
 }
 
 operation initialize_all(ext::source_place w) {

@@ -57,12 +57,7 @@ class cutter {
     p.graph.nodes.push_back(std::move(n));
     return static_cast<std::uint32_t>(p.graph.nodes.size() - 1);
   }
-  static placement host_of(const part& p) {
-    device_name d = *p.task;
-    d.type = "cpu";
-    d.index = 0;
-    return intern(d);
-  }
+  static placement host_of(const part& p) { return intern(ext::host_of(*p.task)); }
 
   void copy_node(std::uint32_t i) {
     const node_def& from = graph_.nodes[i];

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/device/kind.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -169,11 +170,15 @@ class placer {
     return false;
   }
 
+  bool is_host(const std::string& type) const {
+    return std::ranges::any_of(
+        devices_, [&](const device_info& d) { return d.host && d.name->type == type; });
+  }
   placement choose(const node_def& n) const {
     device_name request;
     if (n.requested) request = *n.requested;
     for (auto& r : resources_of(n)) request = merge(request, groups_.at(r.key));
-    if (n.op->is(op_traits::on_processor) && request.type != "cpu") {
+    if (n.op->is(op_traits::on_processor) && !is_host(request.type)) {
       request.type.clear();
       request.index.reset();
     }
@@ -205,15 +210,13 @@ class placer {
   }
 
   placement best(const node_def& n, const device_name& request) const {
-    // GPUs first, then CPUs, then other devices.
-    auto rank = [](const device_name& d) { return d.type == "gpu" ? 0 : d.type == "cpu" ? 1 : 2; };
-    placement found;
+    const device_info* found = nullptr;
     for (const auto& d : devices_) {
       if (!matches(request, *d.name) || !has_kernels(d, n)) continue;
       if (d.name == options_.preferred && !n.op->resources) return d.name;
-      if (!found || rank(*d.name) < rank(*found)) found = d.name;
+      if (!found || d.rank < found->rank) found = &d;
     }
-    return found;
+    return found ? found->name : placement();
   }
 
   [[noreturn]] void refuse(const node_def& n, const device_name& request, placement instead) const {
@@ -238,7 +241,8 @@ class placer {
   }
   /// What would help, if anything.
   std::string advice(const device_name& request, placement instead) const {
-    std::vector<std::string> jobs, types = {"cpu", "gpu"};
+    std::vector<std::string> jobs, types;
+    for (const device_kind* k : device_kinds()) types.emplace_back(k->type);
     for (const auto& d : devices_) jobs.push_back(d.name->job), types.push_back(d.name->type);
     device_name meant = request;
     meant.job = closest(request.job, jobs);
@@ -254,10 +258,10 @@ class placer {
     const device_name wanted = with_task(request);
     const bool own = options_.default_task && matches(wanted.task_name(), *options_.default_task);
     std::string more;
-    if (own && request.type == "cpu")
-      more = str("; session_options.cpu_devices says how many CPU devices this process has");
-    if (own && request.type == "gpu")
-      more = str("; session_options.simulated_gpus gives this process GPUs that its CPU simulates");
+    if (own)
+      for (const device_kind* k : device_kinds())
+        for (const device_setting& s : k->settings)
+          if (k->type == request.type && !s.advice.empty()) more += str("; ", s.advice);
     if (instead)
       more += str("; session_options.allow_soft_placement would place it on ", to_string(*instead));
     return more;

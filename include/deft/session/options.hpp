@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/step_trace.hpp>
+#include <deft/device/kind.hpp>
 #include <deft/transport/credentials.hpp>
 #include <optional>
 #include <stop_token>
@@ -30,6 +31,8 @@ struct session_options {
   /// fraction of the GPU's memory, a larger one a number of bytes. A run that needs more throws
   /// resource_exhausted. Unset: as the environment variable DEFT_GPU_MEMORY_LIMIT says, else all.
   std::optional<double> gpu_memory_limit = {};
+  /// Settings of other kinds of devices, by the names of their flags: `{{"npu_devices", 2}}`.
+  ext::device_settings device_settings = {};
   std::chrono::nanoseconds timeout{0};  ///< of each run; 0: no limit
   /// How long to wait for tasks that are not up yet before throwing unavailable.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
@@ -47,6 +50,18 @@ struct session_options {
   std::uint64_t first_step = 0;
   deft::credentials credentials = {};  ///< as the servers' credentials
 };
+
+namespace ext {
+/// What a session's or a server's options say about devices.
+template <class Options>
+device_settings settings_of(const Options& o) {
+  device_settings s{{"cpu_devices", o.cpu_devices}};
+  s.set("simulated_gpus", o.simulated_gpus);
+  s.set("allow_tf32", o.allow_tf32);
+  s.set("gpu_memory_limit", o.gpu_memory_limit);
+  return merge(s, o.device_settings);
+}
+}  // namespace ext
 
 /// Cancels runs from any thread: those whose run_options carry its token throw cancelled.
 ///

@@ -226,9 +226,9 @@ void session_impl::close() {
 
 session::session(session_options options) : session(detail::numbered(std::move(options))) {}
 session::session(const detail::numbered_options& o)
-    : session(ext::make_master(std::make_shared<ext::task_runtime>(
-                                   ext::local_task_name(), o.options.cpu_devices,
-                                   ext::gpu::options_of(o.options), ext::file_roots::anywhere()),
+    : session(ext::make_master(std::make_shared<ext::task_runtime>(ext::local_task_name(),
+                                                                   ext::settings_of(o.options),
+                                                                   ext::file_roots::anywhere()),
                                nullptr, o.options),
               o.options) {}
 session::session(task& self, session_options options)

@@ -37,10 +37,7 @@ std::map<std::string, named_variables> by_processor(session& s, const named_vari
   std::map<std::string, named_variables> all;
   std::size_t i = 0;
   for (const auto& [name, v] : variables) {
-    device_name d = *devices[i++];
-    d.type = "cpu";
-    d.index = 0;
-    all[to_string(d)].emplace(name, v);
+    all[to_string(ext::host_of(*devices[i++]))].emplace(name, v);
   }
   return all;
 }

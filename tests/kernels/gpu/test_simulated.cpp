@@ -131,7 +131,7 @@ TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it
 }
 
 TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU waits once, for its work and its copies") {
-  testing::training_step step("/gpu:0", true, {.simulated = 1});
+  testing::training_step step("/gpu:0", true, {{"simulated_gpus", 1}});
   float last = 100;
   for (int i = 0; i < 5; ++i) {
     simulated_gpus().reset_counts();

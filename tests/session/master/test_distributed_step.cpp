@@ -57,7 +57,7 @@ struct false_ps final : connection_handler {
     }
   }
 
-  task_runtime task{task_name("ps", 0), 1};
+  task_runtime task{task_name("ps", 0)};
   wire::device_list devices{task.devices()};
   std::mutex guard;
   std::vector<incarnation_list> incarnations;  ///< of the parts that were registered

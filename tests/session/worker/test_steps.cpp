@@ -28,7 +28,7 @@ plan::part waiting_part() {
   const output fetched = any_tensor(y).handle();
   std::vector<device_info> devices;
   for (int i = 0; i < 2; ++i)
-    for (auto& d : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(d);
+    for (auto& d : task_runtime(task_name("worker", i)).devices()) devices.push_back(d);
   auto parts = plan::run_passes(flatten({&fetched, 1}, {}), devices,
                                 {.own_task = intern(task_name("worker", 0)), .fold = false},
                                 evaluate_on_host)
@@ -181,7 +181,7 @@ TEST_CASE("how steps of unknown sessions ended is told for a limited number of t
 }
 
 TEST_CASE("values that come too early end steps of their own session only") {
-  const auto w = worker::make(std::make_shared<task_runtime>(task_name("worker", 1), 1),
+  const auto w = worker::make(std::make_shared<task_runtime>(task_name("worker", 1)),
                               cluster_spec{{"worker", {"localhost:1", "localhost:2"}}}, {});
   const auto keys = waiting_keys();
   const auto deliver = [&](std::uint64_t session, const any_array& value) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/cpu/device.hpp: the processor as a device.
 #pragma once
+#include <deft/device/kind.hpp>
 #include <deft/kernels/device.hpp>
 
 namespace deft::ext {
+
+/// The processor: the host of every task.
+extern const device_kind cpu_kind;
 
 /// `number` is the device's index: "/job:…/cpu:1". All processors' devices share the host's memory.
 std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int number);

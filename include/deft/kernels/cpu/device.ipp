@@ -85,16 +85,39 @@ const kernel_entry* find_cpu_kernel(std::string_view op) {
 
 std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int number) {
   static const auto& kernels = *new auto(announce(cpu_kernel_tables()));
-  device_info info;
-  device_name name = task;
-  name.type = "cpu";
-  name.index = number;
-  info.name = intern(name);
+  device_info info = describe(task, host_type, number);
   info.description = str(processor_name(), ", ", usable_processors(), " threads");
   info.memory = physical_memory();
   info.kernels = kernels;
   return std::make_unique<cpu_device>(std::move(info));
 }
+
+namespace {
+
+std::vector<std::unique_ptr<device_runtime>> make_cpu_devices(const device_name& task,
+                                                              const device_settings& settings) {
+  const double count = settings.get("cpu_devices").value();
+  if (count < 1 || count > 1024)
+    fail(errc::invalid_argument, "cpu_devices must be 1 to 1024, not ", static_cast<int>(count));
+  std::vector<std::unique_ptr<device_runtime>> all;
+  for (int i = 0; i < count; ++i) all.push_back(make_cpu_device(task, i));
+  return all;
+}
+
+constexpr device_setting cpu_settings[] = {
+    {.flag = "cpu_devices",
+     .meaning = "number of CPU devices: /cpu:0, /cpu:1, …",
+     .otherwise = 1,
+     .least_of_flag = 1,
+     .advice = "session_options.cpu_devices says how many CPU devices this process has"}};
+
+}  // namespace
+
+constinit const device_kind cpu_kind{.type = host_type,
+                                     .rank = 1,
+                                     .host = true,
+                                     .settings = cpu_settings,
+                                     .make = &make_cpu_devices};
 
 namespace {
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/gpu/gpu.ipp: the GPUs of a task: how many there are, and of which kind.
+// deft/kernels/gpu/gpu.ipp: the kinds of GPUs, real and simulated, and their settings.
 #pragma once
-#include <charconv>
-#include <cstdlib>
-#include <deft/core/log.hpp>
-#include <deft/core/text.hpp>
+#include <algorithm>
+#include <deft/core/failure.hpp>
 #include <deft/kernels/gpu/compilations.ipp>
 #include <deft/kernels/gpu/compiled_program.ipp>
 #include <deft/kernels/gpu/cuda_codegen.ipp>
@@ -29,58 +27,51 @@ simulated::factory& simulated::device_factory() {
 
 namespace {
 
-std::vector<std::unique_ptr<device_runtime>> make_simulated(const device_name& task, int count,
-                                                            double memory_limit) {
+/// Where that is asked for: with 0 there are none of either kind.
+std::vector<std::unique_ptr<device_runtime>> make_simulated(const device_name& task,
+                                                            const device_settings& settings) {
+  const int count = static_cast<int>(settings.get("simulated_gpus").value_or(0));
+  if (count == 0) return {};
   if (const simulated::factory make = simulated::device_factory())
-    return make(task, count, memory_limit);
+    return make(task, count, settings.get("gpu_memory_limit").value_or(1));
   fail(errc::unimplemented, count,
        " simulated GPUs are asked for, and this program does not link them: in CMake, link "
        "deft::simulated_gpus, which needs Thrust, from the CUDA Toolkit or libthrust-dev; with "
        "DEFT_IMPLEMENTATION, have Thrust's headers in the include path (the toolkit's are in its "
        "folder include/cccl)");
 }
+std::vector<std::unique_ptr<device_runtime>> make_real(const device_name& task,
+                                                       const device_settings& settings) {
+  if (settings.get("simulated_gpus")) return {};
+  return cuda::make_devices(task, settings.get("allow_tf32").value_or(0) != 0,
+                            settings.get("gpu_memory_limit").value_or(1));
+}
 
-/// What a variable of the environment says, if it is set: a number that is `valid`.
-template <class T, class F>
-std::optional<T> environment(const char* name, const char* expected, F valid) {
-  const char* const given = std::getenv(name);
-  if (!given || !*given) return std::nullopt;
-  T number{};
-  const char* const end = given + std::string_view(given).size();
-  if (const auto r = std::from_chars(given, end, number);
-      r.ec != std::errc() || r.ptr != end || !valid(number))
-    fail(errc::invalid_argument, name, " is \"", given, "\"; expected ", expected);
-  return number;
-}
-/// The option, or else the variable of the environment.
-template <class T, class F>
-std::optional<T> choose(const std::optional<T>& option, const char* name, const char* variable,
-                        const char* expected, F valid) {
-  if (!option) return environment<T>(variable, expected, valid);
-  if (!valid(*option)) fail(errc::invalid_argument, name, " is ", *option, "; expected ", expected);
-  return option;
-}
+constexpr device_setting simulated_settings[] = {
+    {.flag = "simulated_gpus",
+     .meaning = "number of GPUs that the CPU simulates: /gpu:0, /gpu:1, …",
+     .variable = "DEFT_SIMULATED_GPUS",
+     .valid = [](double n) { return n >= 0 && n <= 64; },
+     .expected = "a number from 0 to 64",
+     .advice = "session_options.simulated_gpus gives this process GPUs that its CPU simulates"}};
+constexpr device_setting cuda_settings[] = {
+    {.flag = "allow_tf32",
+     .is = device_setting::form::truth,
+     .meaning = "multiply and convolve floats in TF32 on GPUs: faster, with 11 significant bits",
+     .variable = "DEFT_ALLOW_TF32"},
+    {.flag = "gpu_memory_limit",  // of simulated ones, too
+     .is = device_setting::form::number,
+     .meaning = "memory of each GPU for tensors: a fraction, up to 1, or bytes",
+     .variable = "DEFT_GPU_MEMORY_LIMIT",
+     .valid = [](double part) { return part > 0 && part < 1e18; },
+     .expected = "a part of a GPU's memory, above 0 and up to 1, or bytes"}};
 
 }  // namespace
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
-                                                          const options& o) {
-  const auto simulated = choose(o.simulated, "simulated_gpus", "DEFT_SIMULATED_GPUS",
-                                "a number from 0 to 64", [](int n) { return n >= 0 && n <= 64; });
-  const double limit = choose(o.memory_limit, "gpu_memory_limit", "DEFT_GPU_MEMORY_LIMIT",
-                              "a part of a GPU's memory, above 0 and up to 1, or bytes",
-                              [](double part) { return part > 0 && part < 1e18; })
-                           .value_or(1);
-  const bool allow_tf32 =
-      o.allow_tf32 ? *o.allow_tf32 : environment<int>("DEFT_ALLOW_TF32", "0 or 1", [](int n) {
-                                       return n == 0 || n == 1;
-                                     }).value_or(0) == 1;
-  auto made = !simulated       ? cuda::make_devices(task, allow_tf32, limit)
-              : *simulated > 0 ? make_simulated(task, *simulated, limit)
-                               : std::vector<std::unique_ptr<device_runtime>>();
-  for (const auto& d : made) logging::info("uses ", to_string(d->info()));
-  return made;
-}
+constinit const device_kind simulated::kind{
+    .type = "gpu", .rank = 0, .settings = simulated_settings, .make = &make_simulated};
+constinit const device_kind cuda::kind{
+    .type = "gpu", .rank = 0, .settings = cuda_settings, .make = &make_real};
 
 std::size_t limited_memory(double limit, std::size_t all) {
   const double bytes = limit > 1 ? limit : limit * static_cast<double>(all);

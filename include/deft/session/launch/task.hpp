@@ -116,10 +116,7 @@ class task {
   cluster_spec cluster_;
   std::string job_, data_;
   int index_ = 0;
-  int cpu_devices_ = 1;
-  std::optional<int> simulated_gpus_;
-  std::optional<bool> allow_tf32_;
-  std::optional<double> gpu_memory_limit_;
+  ext::device_settings device_settings_;
   bool log_device_placement_ = false;
   std::atomic<bool> failed_{false};
   std::optional<std::string> value_of(const std::string& name) const;

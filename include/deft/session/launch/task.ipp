@@ -128,11 +128,7 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   index_ = whole(given, "task_index");
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
-  cpu_devices_ = whole(given, "cpu_devices");
-  if (given.count("simulated_gpus")) simulated_gpus_ = whole(given, "simulated_gpus");
-  if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
-  if (given.count("gpu_memory_limit"))
-    gpu_memory_limit_ = given["gpu_memory_limit"].as<number<double>>().value;
+  device_settings_ = settings_given(given);
   ext::set_intra_op_threads(whole(given, "intra_op_threads"));
   if (job_.empty()) {
     if (!line.hosts.empty())
@@ -153,10 +149,7 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
     ext::fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
               cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
   server_options options;
-  options.cpu_devices = cpu_devices_;
-  options.simulated_gpus = simulated_gpus_;
-  options.allow_tf32 = allow_tf32_;
-  options.gpu_memory_limit = gpu_memory_limit_;
+  options.device_settings = device_settings_;
   options.listen_fd = whole(given, "listen_fd");
   options.away = std::chrono::seconds(whole(given, "lost_worker_timeout"));
   if (given.count("file_root"))
@@ -260,14 +253,10 @@ std::shared_ptr<ext::engine> task::engine_for(const session_options& options) {
   session_options o = options;
   o.log_device_placement |= log_device_placement_;
   if (server_) return server_->impl_->make_engine(o);
-  o.cpu_devices = std::max(o.cpu_devices, cpu_devices_);
-  if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
-  if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
-  if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
-  return ext::make_master(
-      std::make_shared<ext::task_runtime>(ext::local_task_name(), o.cpu_devices,
-                                          ext::gpu::options_of(o), ext::file_roots::anywhere()),
-      nullptr, o);
+  return ext::make_master(std::make_shared<ext::task_runtime>(
+                              ext::local_task_name(), merge(ext::settings_of(o), device_settings_),
+                              ext::file_roots::anywhere()),
+                          nullptr, o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

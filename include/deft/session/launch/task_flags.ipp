@@ -36,11 +36,38 @@ auto whole() { return flags::value<number<int>>(); }
 auto whole(int otherwise) {
   return whole()->default_value(number<int>{otherwise}, std::to_string(otherwise));
 }
-int whole(const flags::variables_map& given, const char* name) {
+int whole(const flags::variables_map& given, const std::string& name) {
   return given[name].as<number<int>>().value;
 }
 
 constexpr const char* hosts_of_job = "_hosts";
+
+/// The flag of a setting of devices.
+void add_flag(flags::options_description& d, const ext::device_setting& s) {
+  using form = ext::device_setting::form;
+  const std::string flag(s.flag), meaning(s.meaning);
+  const auto add = [&](const flags::value_semantic* value) {
+    d.add_options()(flag.c_str(), value, meaning.c_str());
+  };
+  if (s.is == form::truth) return add(flags::bool_switch());
+  if (s.is == form::number) return add(flags::value<number<double>>());
+  add(s.otherwise ? whole(static_cast<int>(*s.otherwise)) : whole());
+}
+/// What the command line says about the devices.
+ext::device_settings settings_given(const flags::variables_map& given) {
+  using form = ext::device_setting::form;
+  ext::device_settings all;
+  ext::each_device_setting([&](const ext::device_setting& s) {
+    const std::string flag(s.flag);
+    if (!given.count(flag)) return;
+    const flags::variable_value& v = given[flag];
+    if (s.is != form::truth)
+      all.set(flag, s.is == form::whole ? v.as<number<int>>().value : v.as<number<double>>().value);
+    else if (v.as<bool>())
+      all.set(flag, 1);
+  });
+  return all;
+}
 
 flags::options_description task_flags() {
   flags::options_description d("Flags of every deft task");
@@ -72,13 +99,7 @@ flags::options_description task_flags() {
   d.add_options()("file_root", flags::value<std::vector<std::string>>(),
                   "directory below which sessions may let this task read and write files, as "
                   "checkpoints; may be repeated");
-  d.add_options()("cpu_devices", whole(1), "number of CPU devices: /cpu:0, /cpu:1, …");
-  d.add_options()("simulated_gpus", whole(),
-                  "number of GPUs that the CPU simulates: /gpu:0, /gpu:1, …");
-  d.add_options()("allow_tf32", flags::bool_switch(),
-                  "multiply and convolve floats in TF32 on GPUs: faster, with 11 significant bits");
-  d.add_options()("gpu_memory_limit", flags::value<number<double>>(),
-                  "memory of each GPU for tensors: a fraction, up to 1, or bytes");
+  ext::each_device_setting([&](const ext::device_setting& s) { add_flag(d, s); });
   d.add_options()("intra_op_threads", whole(0),
                   "threads of one kernel; 0: one per processor that the task may use");
   d.add_options()("listen_fd", whole(-1), "listening socket inherited from a launcher");
@@ -97,24 +118,30 @@ flags::options_description task_flags() {
 }
 
 /// What the environment decides: a name, and what its value says.
-constexpr std::pair<const char*, const char*> environment_variables[] = {
-    {"DEFT_LOG",
-     "what is logged to standard error: debug, info, warning (the default), error, off"},
-    {"DEFT_LOG_NAME", "whose lines of the log they are, as worker/0"},
-    {"DEFT_SECRET", "the cluster's shared secret, of tasks and sessions"},
-    {"DEFT_TLS_CERT", "as --tls_cert, of tasks and sessions"},
-    {"DEFT_TLS_KEY", "as --tls_key, of tasks and sessions"},
-    {"DEFT_TLS_CA", "as --tls_ca, of tasks and sessions"},
-    {"DEFT_LOCAL_SOCKETS",
-     "0: tasks on one machine talk by TCP alone; 1: through local sockets (the default)"},
-    {"DEFT_SIMULATED_GPUS", "as --simulated_gpus"},
-    {"DEFT_ALLOW_TF32", "0 or 1: as --allow_tf32"},
-    {"DEFT_GPU_MEMORY_LIMIT", "as --gpu_memory_limit"},
-    {"DEFT_CUBLASLT", "path of libcublasLt.so"},
-    {"DEFT_CUDNN", "path of libcudnn.so"},
-    {"DEFT_CACHE_DIR", "folder of what was compiled for GPUs; empty: none is kept"},
-    {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"},
-};
+std::vector<std::pair<std::string, std::string>> environment_variables() {
+  std::vector<std::pair<std::string, std::string>> all{
+      {"DEFT_LOG",
+       "what is logged to standard error: debug, info, warning (the default), error, off"},
+      {"DEFT_LOG_NAME", "whose lines of the log they are, as worker/0"},
+      {"DEFT_SECRET", "the cluster's shared secret, of tasks and sessions"},
+      {"DEFT_TLS_CERT", "as --tls_cert, of tasks and sessions"},
+      {"DEFT_TLS_KEY", "as --tls_key, of tasks and sessions"},
+      {"DEFT_TLS_CA", "as --tls_ca, of tasks and sessions"},
+      {"DEFT_LOCAL_SOCKETS",
+       "0: tasks on one machine talk by TCP alone; 1: through local sockets (the default)"},
+  };
+  ext::each_device_setting([&](const ext::device_setting& s) {
+    const bool truth = s.is == ext::device_setting::form::truth;
+    if (!s.variable.empty())
+      all.emplace_back(s.variable, ext::str(truth ? "0 or 1: as --" : "as --", s.flag));
+  });
+  all.insert(all.end(),
+             {{"DEFT_CUBLASLT", "path of libcublasLt.so"},
+              {"DEFT_CUDNN", "path of libcudnn.so"},
+              {"DEFT_CACHE_DIR", "folder of what was compiled for GPUs; empty: none is kept"},
+              {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"}});
+  return all;
+}
 
 std::string help_text(const std::vector<program_flag>& own) {
   std::string text;
@@ -128,7 +155,7 @@ std::string help_text(const std::vector<program_flag>& own) {
   const flags::options_description known = task_flags();
   for (const auto& o : known.options()) line(o->format_name(), o->description());
   text += "Environment variables:\n";
-  for (const auto& [name, meaning] : environment_variables) line(name, meaning);
+  for (const auto& [name, meaning] : environment_variables()) line(name, meaning);
   return text;
 }
 
@@ -213,7 +240,7 @@ flags::parsed_options split_words(const std::vector<std::string>& words,
 }
 
 /// Throws invalid_argument unless the value of a flag is between `lowest` and `highest`.
-void check_range(const flags::variables_map& given, const char* name, int lowest,
+void check_range(const flags::variables_map& given, const std::string& name, int lowest,
                  int highest = std::numeric_limits<int>::max()) {
   if (const int v = whole(given, name); v < lowest || v > highest)
     ext::fail(
@@ -240,7 +267,9 @@ command_line read_command_line(int argc, const char* const* argv,
   check_range(read.of_deft, "restarts", 0);
   check_range(read.of_deft, "grace", 0);
   check_range(read.of_deft, "lost_worker_timeout", 0);
-  check_range(read.of_deft, "cpu_devices", 1);
+  ext::each_device_setting([&](const ext::device_setting& s) {
+    if (s.least_of_flag) check_range(read.of_deft, std::string(s.flag), *s.least_of_flag);
+  });
   check_range(read.of_deft, "intra_op_threads", 0, ext::most_intra_op_threads);
   check_range(read.of_deft, "listen_fd", -1);
   read.known.resize(read.rest.size());

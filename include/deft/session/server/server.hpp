@@ -23,6 +23,7 @@ struct server_options {
   std::optional<int> simulated_gpus = {};       ///< as in session_options
   std::optional<bool> allow_tf32 = {};          ///< as in session_options
   std::optional<double> gpu_memory_limit = {};  ///< as in session_options
+  ext::device_settings device_settings = {};    ///< as in session_options
   /// Directories below which sessions may let the task read and write files; no link below them is
   /// followed.
   std::vector<std::string> file_roots = {};

@@ -23,8 +23,8 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
   listen_options l;
   l.address = cluster.address(job, task);
   l.fd = options.listen_fd;
-  task_ = std::make_shared<task_runtime>(name, options.cpu_devices, gpu::options_of(options),
-                                         file_roots(options.file_roots));
+  task_ =
+      std::make_shared<task_runtime>(name, settings_of(options), file_roots(options.file_roots));
   l.self = {to_string(name),           task_->incarnation(),
             cluster.entries(),         options.credentials.or_of_environment(),
             options.heartbeat_timeout, options.window};

@@ -2,6 +2,7 @@
 // deft/session/wire/serialize.hpp: plans, devices and options as bytes.
 #pragma once
 #include <chrono>
+#include <deft/device/kind.hpp>
 #include <deft/plan/cut.hpp>
 #include <deft/session/engine.hpp>
 #include <deft/transport/archive.hpp>
@@ -76,6 +77,7 @@ void serialize(Archive& ar, device_info& d, unsigned) {
   if constexpr (Archive::is_loading::value) {
     d.name = detail::device_of_wire(name);
     if (!d.name) ext::fail(errc::data_loss, "a device does not have a name");
+    ext::set_kind(d);
     ext::kernel_set known;
     for (const auto& k : kernels) {
       ext::dtype_set types;

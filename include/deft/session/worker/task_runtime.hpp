@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/worker/task_runtime.hpp: one task of a cluster: its devices and variables.
 #pragma once
+#include <deft/device/kind.hpp>
 #include <deft/execute/executor.hpp>
-#include <deft/kernels/gpu/devices.hpp>
 #include <memory>
 #include <vector>
 
 namespace deft::ext {
 
-/// Makes devices of another kind for a task, whose name comes without device type and index.
-using device_maker = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name& task);
-/// Adds the devices that `make` returns to every task_runtime made afterwards in this process.
-/// Tests add null devices.
-void register_device_maker(device_maker make);
-
 /// The devices, variables and incarnation of a task. Kernels, the catalog of operations and the
 /// thread team belong to the process.
 class task_runtime {
  public:
-  /// `files`: where the task reads and writes files. Throws invalid_argument unless `cpu_devices`
-  /// is 1 to 1024.
-  task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {},
-               file_roots files = {});
+  /// With the devices of all kinds. `files`: where the task reads and writes files. Throws
+  /// invalid_argument if a setting or a variable of the environment is not valid.
+  explicit task_runtime(const device_name& name, const device_settings& settings = {},
+                        file_roots files = {});
 
   const device_name& name() const { return name_; }
   /// For parts of a session whose master is on `master`; empty: on this task.

@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/worker/task_runtime.ipp: makes a task's devices.
 #pragma once
+#include <deft/core/log.hpp>
 #include <deft/kernels/cpu/device.hpp>
 #include <deft/kernels/gpu/devices.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/handshake.hpp>
-#include <mutex>
 
 namespace deft::ext {
 namespace {
 
-struct device_makers {
-  std::mutex guard;
-  std::vector<device_maker> all;
-};
-device_makers& other_devices() {
-  static auto& m = *new device_makers;
-  return m;
+/// deft's own kinds, which a program links as it links this file. Before main, or by the first
+/// task, which a session of static storage duration may make earlier.
+bool register_own_kinds() {
+  static const registered_device_kind own[] = {cpu_kind, gpu::simulated::kind, gpu::cuda::kind};
+  return std::size(own) > 0;
 }
+[[maybe_unused]] const bool own_kinds = register_own_kinds();
 
 }  // namespace
 
-void register_device_maker(device_maker make) {
-  auto& m = other_devices();
-  std::lock_guard lock(m.guard);
-  m.all.push_back(make);
-}
-
-task_runtime::task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus,
+task_runtime::task_runtime(const device_name& name, const device_settings& settings,
                            file_roots files)
     : name_(name), store_(std::move(files)), incarnation_(random_incarnation()) {
-  if (cpu_devices < 1 || cpu_devices > 1024)
-    fail(errc::invalid_argument, "cpu_devices must be 1 to 1024, not ", cpu_devices);
-  for (int i = 0; i < cpu_devices; ++i) devices_.push_back(make_cpu_device(name, i));
-  for (auto& d : gpu::make_devices(name, gpus)) devices_.push_back(std::move(d));
-  auto& m = other_devices();
-  std::lock_guard lock(m.guard);
-  for (auto make : m.all)
-    for (auto& d : make(name)) devices_.push_back(std::move(d));
+  register_own_kinds();
+  const device_settings all = complete(settings);
+  for (const device_kind* kind : device_kinds())
+    for (auto& d : kind->make(name, all)) {
+      if (!kind->host) logging::info("uses ", to_string(d->info()));
+      devices_.push_back(std::move(d));
+    }
 }
 
 std::vector<device_info> task_runtime::devices() const {

@@ -360,11 +360,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     }
     char bus_id[32] = "";
     if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, i) != cudaSuccess) cudaGetLastError();
-    device_info info;
-    device_name name = task;
-    name.type = "gpu";
-    name.index = static_cast<int>(all.size());
-    info.name = intern(name);
+    device_info info = describe(task, "gpu", static_cast<int>(all.size()));
     info.description = p.name;
     info.memory = p.totalGlobalMem;
     info.bus_id = bus_id;

@@ -225,11 +225,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   const std::size_t limit =
       limited_memory(memory_limit, pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
   for (int i = 0; i < count; ++i) {
-    device_info info;
-    device_name name = task;
-    name.type = "gpu";
-    name.index = i;
-    info.name = intern(name);
+    device_info info = describe(task, "gpu", i);
     info.description = "simulated";
     info.memory = limit;
     info.kernels = kernels;
