@@ -22,41 +22,41 @@ TEST_CASE("a spin that fails becomes shorter, with a full attempt now and then")
   adaptive_spin spin(32us);
   CHECK(spin.worth(31us));
   CHECK_FALSE(spin.worth(32us));
-  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
+  for (int i = 0; i < 10; ++i) spin.on_arrival(true, 1s);
   CHECK_FALSE(spin.worth(2us));
   CHECK(spin.worth(500ns));
-  for (int i = 10; i < 16; ++i) spin.came(true, 1s);
+  for (int i = 10; i < 16; ++i) spin.on_arrival(true, 1s);
   CHECK(spin.worth(31us));
 }
 
 TEST_CASE("a spin that pays becomes longer") {
   adaptive_spin spin(32us);
-  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
-  for (int i = 0; i < 5; ++i) spin.came(false, 1us);
+  for (int i = 0; i < 10; ++i) spin.on_arrival(true, 1s);
+  for (int i = 0; i < 5; ++i) spin.on_arrival(false, 1us);
   CHECK(spin.worth(31us));
-  spin.came(false, 1us);
+  spin.on_arrival(false, 1us);
   CHECK_FALSE(spin.worth(32us));
 }
 
 TEST_CASE("after short sleeps a full spin is tried a few times") {
   adaptive_spin spin(32us);
-  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
+  for (int i = 0; i < 10; ++i) spin.on_arrival(true, 1s);
   for (int i = 0; i < 3; ++i) {
-    spin.came(true, 50us);
+    spin.on_arrival(true, 50us);
     CHECK(spin.worth(31us));
   }
-  for (int i = 13; i < 15; ++i) spin.came(true, 50us);
+  for (int i = 13; i < 15; ++i) spin.on_arrival(true, 50us);
   CHECK_FALSE(spin.worth(16us));
-  spin.came(false, 1us);
-  spin.came(true, 50us);
+  spin.on_arrival(false, 1us);
+  spin.on_arrival(true, 50us);
   CHECK(spin.worth(31us));
 }
 
 TEST_CASE("no spin on the processor of the peer that is to answer") {
   adaptive_spin spin(32us);
-  spin.came(true, 5us, true);
+  spin.on_arrival(true, 5us, true);
   CHECK_FALSE(spin.worth(0us));
-  spin.came(true, 5us, false);
+  spin.on_arrival(true, 5us, false);
   CHECK(spin.worth(31us));
 }
 
@@ -83,14 +83,14 @@ TEST_CASE("the rest of a message is spun for, however long the message was waite
   };
   for (auto limit : {60min, 30min, 15min}) {
     spins(limit);
-    wait.came(from);
+    wait.on_arrival(from);
   }
   spins(450s);
   for (int part = 0; part < 3; ++part) {
-    wait.came_in_part(from);
+    wait.on_partial_arrival(from);
     spins(60min);
   }
-  wait.came(from);
+  wait.on_arrival(from);
   spins(225s);  // only the wait for the first part has counted
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("no spin after a message that was sent from the same processor") {
     wait.restart();
     if (wait.look_again(now)) wait.look_again(now + 1h);  // until it sleeps
     wait.woke();
-    wait.came(beside(is));
+    wait.on_arrival(beside(is));
     return wait.look_again(now);
   };
   CHECK(spins_after(false));

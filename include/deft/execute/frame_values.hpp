@@ -61,7 +61,7 @@ class frame_values {
   any_array as_array(std::uint32_t v) const {
     const value_info& r = c_.values[c_.values[v].root];
     const dtype type = c_.type(c_.values[v]).type;
-    if (r.where == home::own) return any_array(type, shape_of(v), owned_[r.offset]);
+    if (r.where == storage::buffer) return any_array(type, shape_of(v), owned_[r.offset]);
     if (values_[v].keep) return any_array(type, shape_of(v), values_[v].keep);
     return any_array::view(type, shape_of(v), values_[v].data);
   }
@@ -75,7 +75,7 @@ class frame_values {
   feed_ref as_ref(std::uint32_t v) const {
     const value_info& r = c_.values[c_.values[v].root];
     return {values_[v].data, shape_of(v), c_.type(c_.values[v]).type,
-            r.where == home::own ? owned_[r.offset] : values_[v].keep};
+            r.where == storage::buffer ? owned_[r.offset] : values_[v].keep};
   }
 
   /// Whether nothing but this value refers to its elements, which were made in this run.
@@ -111,14 +111,14 @@ class frame_values {
     value& v = values_[number];
     const std::size_t bytes = static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
     switch (info.where) {
-      case home::fixed:
+      case storage::arena_static:
         v.data = place_of(number);
         std::memcpy(c_.device(info).space().on_host()
                         ? v.data
                         : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
                     f.data, bytes);
         return nullptr;
-      case home::own:
+      case storage::buffer:
         v.data = place_of(number);
         return c_.device(info).copy_in(v.data, f.data, bytes, f.keep);
       default:
@@ -185,7 +185,7 @@ class frame_values {
   /// Reserves space for sized values before the kernel is run.
   void fit_slot(std::uint32_t v) {
     const value_info& i = c_.values[v];
-    if (i.where != home::sized) return;
+    if (i.where != storage::arena_dynamic) return;
     arena& a = arenas_[i.space];
     const std::size_t bytes = bytes_of(c_.type(i).type, shape_of(v));
     std::lock_guard lock(slots_guard_);
@@ -231,16 +231,16 @@ class frame_values {
   void* place_of(std::uint32_t v) {
     const value_info& i = c_.values[v];
     switch (i.where) {
-      case home::fixed:
+      case storage::arena_static:
         return static_cast<char*>(arenas_[i.space].block.data()) + i.offset;
-      case home::own:
+      case storage::buffer:
         return own_buffer(v).data();
-      case home::sized: {
+      case storage::arena_dynamic: {
         arena& a = arenas_[i.space];
         const buffer& more = a.overflow[i.offset];
         return more ? more.data() : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
       }
-      case home::held:
+      case storage::shared:
         break;
     }
     fail(errc::internal, "a value without memory");

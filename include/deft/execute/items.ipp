@@ -256,7 +256,7 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
     value = now;
   } else {
     // Only elements that the frame itself made, or nobody else has, can be given to the variable.
-    const bool given = c_.values[c_.values[in].root].where == home::own ||
+    const bool given = c_.values[c_.values[in].root].where == storage::buffer ||
                        (only_here && value.storage().home() == &device.space());
     if (!given) value = copied(value, device);
     before = std::exchange(now, value);
@@ -314,7 +314,7 @@ void frame_state::copy(const item& i, std::uint32_t in, std::uint32_t l) {
   const std::uint32_t out = i.first_out;
   values_.set_shape(out, values_.shape_of(in));
   any_array value = values_.as_array(in);
-  if (c_.values[out].where == home::held) return values_.hold(out, std::move(value));
+  if (c_.values[out].where == storage::shared) return values_.hold(out, std::move(value));
   const std::size_t bytes = value.bytes();
   void* const into = values_.place(out);
   const event_ptr& before = event_of(in);

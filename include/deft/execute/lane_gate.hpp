@@ -83,20 +83,20 @@ class blocking_driver final : public step_driver {
   void wake(std::uint32_t lane) override {
     std::lock_guard lock(guard_);
     ready_.push_back(lane);
-    told();
+    wake_up();
   }
   bool wake_idle(std::uint32_t lane) override {
     std::lock_guard lock(guard_);
     if (!idle_) return false;
     ready_.push_back(lane);
-    told();
+    wake_up();
     return true;
   }
   bool may_wait() const override { return std::this_thread::get_id() == thread_; }
   void ended() override {
     std::lock_guard lock(guard_);
     over_ = true;
-    told();
+    wake_up();
   }
   /// Until the run of `f` has ended.
   void drive(executable::frame& f) {
@@ -111,7 +111,7 @@ class blocking_driver final : public step_driver {
       }
       changed_.wait(lock, [&] { return over_ || !ready_.empty(); });
       if (over_) return;
-      idle_ = told_ = false;
+      idle_ = woken_ = false;
       running_.clear();
       running_.swap(ready_);
       lock.unlock();
@@ -121,14 +121,14 @@ class blocking_driver final : public step_driver {
   }
 
  private:
-  void told() {
-    told_.store(true, std::memory_order_release);
+  void wake_up() {
+    woken_.store(true, std::memory_order_release);
     changed_.notify_one();
   }
   void spin() const {
     constexpr auto patience = std::chrono::microseconds(20);
     const auto until = std::chrono::steady_clock::now() + patience;
-    while (!told_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until)
+    while (!woken_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until)
       std::this_thread::yield();
   }
 
@@ -137,7 +137,7 @@ class blocking_driver final : public step_driver {
   std::condition_variable changed_;
   std::vector<std::uint32_t> ready_, running_;
   bool over_ = false, idle_ = false;
-  std::atomic<bool> told_{false};
+  std::atomic<bool> woken_{false};
 };
 
 }  // namespace deft::ext::exec

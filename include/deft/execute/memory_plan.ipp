@@ -28,7 +28,8 @@ class memory_planner {
     place_feeds();
     for (std::uint32_t l = 0; l < c_.lanes.size(); ++l) place_lane(c_.lanes[l]);
     for (std::uint32_t v = 0; v < c_.values.size(); ++v)
-      if (root(v).where == home::held && !is_constant(c_.values[v].root)) c_.holders.push_back(v);
+      if (root(v).where == storage::shared && !is_constant(c_.values[v].root))
+        c_.holders.push_back(v);
     find_bindable();
   }
 
@@ -65,14 +66,14 @@ class memory_planner {
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
       space_info& space = c_.spaces[i.space];
-      if (i.where == home::own && c_.type(i).shape.rank() == 0 && !i.escapes) {
+      if (i.where == storage::buffer && c_.type(i).shape.rank() == 0 && !i.escapes) {
         begin_block(space);
-        i.where = home::fixed;
+        i.where = storage::arena_static;
         i.event = none;
         i.last_use = none;
         i.offset = space.bytes;
         space.bytes = space.block_bytes += sizeof(std::uint64_t);
-      } else if (i.where == home::own) {
+      } else if (i.where == storage::buffer) {
         i.offset = c_.owned++;
         i.last_use = none;
       }
@@ -80,9 +81,9 @@ class memory_planner {
     for (auto& s : c_.spaces) s.bytes = s.bytes ? aligned(s.bytes) : 0;
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
-      if (i.where == home::held && c_.type(i).shape.is_static() && !i.escapes &&
+      if (i.where == storage::shared && c_.type(i).shape.is_static() && !i.escapes &&
           c_.device(i).space().on_host() && bytes_of(c_.type(i)) <= small_feed) {
-        i.where = home::fixed;
+        i.where = storage::arena_static;
         i.last_use = none;
         i.offset = c_.spaces[i.space].bytes;
         c_.spaces[i.space].bytes += aligned(bytes_of(c_.type(i)));
@@ -109,7 +110,7 @@ class memory_planner {
       for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
         value_info& v = c_.values[o];
         if (v.root != o) continue;
-        if (v.where == home::own)
+        if (v.where == storage::buffer)
           v.offset = c_.owned++;
         else if (i.what == action::run && !take_over(k, o, placed))
           place(o, v, regions[v.space], placed, idle);
@@ -136,7 +137,7 @@ class memory_planner {
     for (std::uint32_t a = 0; a < i.ins; ++a) {
       const std::uint32_t in = c_.inputs[i.first_in + a], r = c_.values[in].root;
       const value_info& before = c_.values[r];
-      if (before.where != home::fixed || before.last_use != k || taken_over_[r] ||
+      if (before.where != storage::arena_static || before.last_use != k || taken_over_[r] ||
           before.space != v.space || c_.values[in].type != v.type ||
           bytes_of(c_.type(before)) != bytes_of(c_.type(v)))
         continue;
@@ -145,7 +146,7 @@ class memory_planner {
         if (c_.values[c_.inputs[i.first_in + b]].root == r) all = allowed(b);
       if (!all) continue;
       taken_over_[r] = true;
-      v.where = home::fixed;
+      v.where = storage::arena_static;
       v.offset = before.offset;
       placed.push_back(result);
       return true;
@@ -155,14 +156,14 @@ class memory_planner {
   void place(std::uint32_t number, value_info& v, offset_allocator<>& r,
              std::vector<std::uint32_t>& placed, std::vector<std::uint32_t>& idle) {
     if (v.escapes) {
-      v.where = home::own;
+      v.where = storage::buffer;
       v.offset = c_.owned++;
     } else if (v.shape == none) {
-      v.where = home::fixed;
+      v.where = storage::arena_static;
       v.offset = r.take(bytes_of(c_.type(v)));
       placed.push_back(number);
     } else {
-      v.where = home::sized;
+      v.where = storage::arena_dynamic;
       for (std::size_t f = idle.size(); f-- > 0;) {
         const value_info& before = c_.values[idle[f]];
         if (before.space != v.space || before.type != v.type) continue;
@@ -177,11 +178,11 @@ class memory_planner {
               std::vector<std::uint32_t>& idle) {
     const value_info& i = c_.values[v];
     if (taken_over_[v]) return;
-    if (i.where == home::fixed)
+    if (i.where == storage::arena_static)
       regions[i.space].give(i.offset, bytes_of(c_.type(i)));
-    else if (i.where == home::sized)
+    else if (i.where == storage::arena_dynamic)
       idle.push_back(v);
-    else if (i.where == home::held && !is_constant(v))
+    else if (i.where == storage::shared && !is_constant(v))
       for (auto s : sharers(v)) c_.releases.push_back(s);
   }
   const std::vector<std::uint32_t>& sharers(std::uint32_t r) {
@@ -193,7 +194,7 @@ class memory_planner {
   void find_bindable() {
     auto stays = [&](std::uint32_t v) {
       const value_info& r = root(v);
-      return r.where == home::fixed || is_constant(c_.values[v].root);
+      return r.where == storage::arena_static || is_constant(c_.values[v].root);
     };
     for (item& i : c_.items) {
       i.bindable = i.what == action::run && i.on_host && !i.dynamic && !i.releases;

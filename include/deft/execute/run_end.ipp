@@ -137,7 +137,7 @@ error frame_values::explained(const error& e, device_runtime& d) const {
   for (std::uint32_t v = 0; v < c_.values.size(); ++v) {
     const value_info& i = c_.values[v];
     const tensor_type t = type_of(v);
-    if (i.root == v && i.where != home::held && &c_.device(i).space() == &d.space() &&
+    if (i.root == v && i.where != storage::shared && &c_.device(i).space() == &d.space() &&
         t.shape.is_static())
       values.emplace_back(bytes_of(t.type, t.shape), str(c_.labels[i.node].name, " ", t));
   }

@@ -48,11 +48,11 @@ struct item {
 static_assert(sizeof(item) == 40);
 
 /// Where the elements of a value are.
-enum class home : std::uint8_t {
-  held,   ///< in memory that comes with the value: constants, reads, receives, large feeds
-  fixed,  ///< in the arena, at an offset fixed by the plan
-  sized,  ///< in the arena, in a slot whose size is known only at run time
-  own,    ///< in a separate buffer, as it may outlive the run or comes from the host
+enum class storage : std::uint8_t {
+  shared,         ///< in memory that comes with the value: constants, reads, receives, large feeds
+  arena_static,   ///< in the arena, at an offset fixed by the plan
+  arena_dynamic,  ///< in the arena, in a slot whose size is known only at run time
+  buffer,         ///< in a separate buffer, as it may outlive the run or comes from the host
 };
 
 /// An output of a node.
@@ -66,7 +66,7 @@ struct value_info {
   std::uint32_t last_use = 0;  ///< item; none: as long as the run
   std::uint16_t space = 0, device = 0;
   std::size_t offset = 0;  ///< fixed: bytes; sized: slot; own: number
-  home where = home::held;
+  storage where = storage::shared;
   bool escapes = false;  ///< may be held beyond the run
 };
 static_assert(sizeof(value_info) == 48);

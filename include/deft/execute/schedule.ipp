@@ -236,7 +236,7 @@ class compiler {
     c_.feed_numbers.push_back(static_cast<std::uint32_t>(decode<op::feed>(n.attributes).index));
     value_info& v = c_.values[value];
     if (!device.space().on_host() && !body_) {
-      v.where = home::own;
+      v.where = storage::buffer;
       if (device.asynchronous()) v.event = c_.events++;
     }
   }
@@ -344,7 +344,7 @@ class compiler {
     if (from.space().on_host() && i.on_host) return;  // the same elements
     value_info& v = c_.values[i.first_out];
     if (from.asynchronous() || c_.device(i).asynchronous()) v.event = c_.events++;
-    v.where = home::own;
+    v.where = storage::buffer;
   }
 
   void fetch(edge_def e) {

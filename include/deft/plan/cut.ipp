@@ -63,14 +63,14 @@ class cutter {
     const node_def& from = graph_.nodes[i];
     part& p = part_of(from.device);
     node_def n = from;
-    for (auto& e : n.inputs) e = bring(e, p, from.device);
-    n.controls = bring_controls(from.controls, p);
+    for (auto& e : n.inputs) e = import_value(e, p, from.device);
+    n.controls = import_controls(from.controls, p);
     std::uint32_t number = append(p, std::move(n));
     place_[i] = {&p, number};
   }
 
   /// The value of edge `e` of the whole graph, in part `p` on `device`.
-  edge_def bring(edge_def e, part& p, placement device) {
+  edge_def import_value(edge_def e, part& p, placement device) {
     const node_def& from = graph_.nodes[e.node];
     location at = place_[e.node];
     if (at.in == &p) return on_device({at.number, e.port}, from.device, p, device);
@@ -120,7 +120,7 @@ class cutter {
   }
 
   /// Of the nodes of another task, one signal says that all have run.
-  node_numbers bring_controls(const node_numbers& controls, part& p) {
+  node_numbers import_controls(const node_numbers& controls, part& p) {
     node_numbers here;
     std::vector<std::pair<part*, node_numbers>> elsewhere;
     for (const std::uint32_t c : controls) {

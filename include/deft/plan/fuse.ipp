@@ -82,7 +82,7 @@ group fuser::gather_inputs(std::uint32_t root, bool rows) {
       offer(node(n));
       continue;
     }
-    if (const char* reason = why_not(g, n, rows)) {
+    if (const char* reason = fusion_blocker(g, n, rows)) {
       if (*reason) apart_.push_back({node(n).name, r.name, reason});
       continue;
     }

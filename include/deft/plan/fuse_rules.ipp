@@ -55,7 +55,7 @@ int fuser::axes_of_row(const group& g, const dims& shape) const {
   return axes < rank ? axes : 0;
 }
 
-const char* fuser::why_not(group& g, std::uint32_t n, bool rows) {
+const char* fuser::fusion_blocker(group& g, std::uint32_t n, bool rows) {
   const node_def& x = node(n);
   const bool update = g.updates, updates = update && is_joining_update(n);
   const bool fold = is_fold(x);

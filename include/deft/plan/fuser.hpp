@@ -120,7 +120,7 @@ class fuser {
   }
 
   /// Takes `n` in, or says why not; nothing of what cannot be part of any region.
-  const char* why_not(group& g, std::uint32_t n, bool rows);
+  const char* fusion_blocker(group& g, std::uint32_t n, bool rows);
   /// Takes in `n`, which several updates need, with all of them and what they compute of it.
   bool join_updates(group& g, std::uint32_t n) const;
   bool is_large(const dims& d) const {

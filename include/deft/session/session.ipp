@@ -183,7 +183,7 @@ std::shared_ptr<ready_plan> session_impl::plan_family(flat_graph flat,
                                                       const plan_limits& limits) {
   plan::outline key(flat);
   std::shared_ptr<family> members;
-  std::vector<bool> varied;
+  std::vector<bool> is_runtime_literal;
   std::shared_ptr<ready_plan> plan, outdated;  // destroyed without the lock
   decltype(families_) dropped;
   {
@@ -195,21 +195,21 @@ std::shared_ptr<ready_plan> session_impl::plan_family(flat_graph flat,
           family{literals, std::vector<bool>(literals.size(), false), nullptr});
     members = found;
     for (std::size_t i = 0; i < literals.size(); ++i)
-      if (!members->varied[i] && literals[i] != members->literals[i]) {
-        members->varied[i] = true;
+      if (!members->is_runtime_literal[i] && literals[i] != members->literals[i]) {
+        members->is_runtime_literal[i] = true;
         outdated = std::exchange(members->plan, nullptr);
       }
-    varied = members->varied;
+    is_runtime_literal = members->is_runtime_literal;
     plan = members->plan;
   }
-  if (std::ranges::find(varied, true) == varied.end())
+  if (std::ranges::find(is_runtime_literal, true) == is_runtime_literal.end())
     return engine_->make_plan(std::move(flat), limits);
-  auto values = plan::literal_values(flat.graph, varied);
+  auto values = plan::literal_values(flat.graph, is_runtime_literal);
   if (!plan) {
-    plan::feed_literals(flat, varied, feeds);
+    plan::feed_literals(flat, is_runtime_literal, feeds);
     plan = engine_->make_plan(std::move(flat), limits);
     std::lock_guard lock(guard_);
-    if (members->varied == varied) members->plan = plan;
+    if (members->is_runtime_literal == is_runtime_literal) members->plan = plan;
   }
   return std::make_shared<bound_plan>(std::move(plan), std::move(values));
 }

@@ -13,7 +13,8 @@ namespace deft::ext {
 /// An engine and a cache of plans, keyed by the exact fetches and feeds. A cached plan owns its
 /// nodes, so an expression that is written again finds them. Expressions that differ only in
 /// literals, such as `x * i` in a loop, have different nodes; from the second one on they share one
-/// plan, to which the literals that varied are fed. Such graphs are compared, not only hashed.
+/// plan, to which the literals that is_runtime_literal are fed. Such graphs are compared, not only
+/// hashed.
 class session_impl {
  public:
   session_impl(std::shared_ptr<engine> on, session_options options)
@@ -48,9 +49,9 @@ class session_impl {
   };
   /// What is known of the graphs that share one outline.
   struct family {
-    std::vector<integers> literals;    ///< of the fused nodes of the first graph
-    std::vector<bool> varied;          ///< for each fused node
-    std::shared_ptr<ready_plan> plan;  ///< the plan fed with these; null until it is made
+    std::vector<integers> literals;        ///< of the fused nodes of the first graph
+    std::vector<bool> is_runtime_literal;  ///< for each fused node
+    std::shared_ptr<ready_plan> plan;      ///< the plan fed with these; null until it is made
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
   plan_limits limits_of(const run_options& options) const;

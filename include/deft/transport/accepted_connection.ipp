@@ -215,7 +215,7 @@ served::work accepted_connection::receive() {
     try {
       switch (state_->try_receive(message_)) {
         case connection::arrival::nothing:
-          if (state_->has_received_part()) wait_.came_in_part(state_->source());
+          if (state_->has_received_part()) wait_.on_partial_arrival(state_->source());
           return i > 0 ? work::all : work::none;
         case connection::arrival::end:
           return end(nullptr), work::some;
@@ -226,7 +226,7 @@ served::work accepted_connection::receive() {
       end(std::make_shared<error>(e));
       return work::some;
     }
-    if (i == 0) wait_.came(state_->source());
+    if (i == 0) wait_.on_arrival(state_->source());
     if (message_.spinning)
       wait_.set_crowded_until(arrival_wait::crowded_until(
           {message_.spinning,

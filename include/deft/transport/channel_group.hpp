@@ -30,7 +30,7 @@ class answer_listener {
  public:
   virtual ~answer_listener() = default;
   /// The answer has arrived, but is not visible to others yet. An error thrown here replaces it.
-  virtual void came(message&) {}
+  virtual void on_answer(message&) {}
   /// `p` is done. Called on the thread that reads or that closes the channel, without locks,
   /// possibly before `call` has returned. It may send, but not wait on the channels.
   virtual void answered(pending& p) = 0;

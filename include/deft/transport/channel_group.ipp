@@ -206,7 +206,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     c.told = true;
     {
       std::lock_guard lock(guard_);
-      told_ = true;
+      notified_ = true;
       if (led_) {
         epoch_.fetch_add(1);
         return wake_leader();
@@ -224,28 +224,29 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     const deadline seen_from = unseen.count() ? deadline_in(unseen) : deadline();
     std::optional<serving_threads::blocking_region> blocked;
     wait_.restart();
-    told_ = true;
+    notified_ = true;
     for (unsigned turn = 1;; ++turn) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
       bool some = false;
       const bool few = known_.size() <= looked_at;
-      if (few || told_.exchange(false))
+      if (few || notified_.exchange(false))
         for (std::size_t i = 0; i < known_.size(); ++i) {
           auto& c = *known_[i];
           if (!few && !c.told.exchange(false)) continue;
           const auto pumped = c.pump();
           if (!few) c.connection->arm();
-          if (pumped == channel_state::pumped::part) wait_.came_in_part(c.connection->source());
+          if (pumped == channel_state::pumped::part)
+            wait_.on_partial_arrival(c.connection->source());
           if (pumped != channel_state::pumped::some) continue;
-          if (c.told) told_ = true;
-          if (!some) wait_.came(c.connection->source());
+          if (c.told) notified_ = true;
+          if (!some) wait_.on_arrival(c.connection->source());
           some = true;
           if (c.gone()) remove(&c);
         }
       if (ready(context)) return true;
       if (!few || turn % 64 == 0) loop_.poll();
-      if (some || (!few && told_.load())) continue;
+      if (some || (!few && notified_.load())) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
       wait_.set_crowded_until(crowded_until_.load(std::memory_order_relaxed));
@@ -264,7 +265,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     std::lock_guard lock(guard_);
     known_ = channels_;
     known_version_ = version_.load();
-    told_ = true;
+    notified_ = true;
     for (const auto& c : known_) c->told = true;
   }
 
@@ -278,7 +279,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<int> followers_{0};
   std::atomic<int> readers_{0};  ///< asleep, as other threads wait for themselves
-  std::atomic<bool> asleep_{false}, told_{true};
+  std::atomic<bool> asleep_{false}, notified_{true};
   bool led_ = false;
   bool reads_for_others_ = false;  ///< the leader reads for others, in read()
   bool waited_for_ = false;        ///< a thread has led that waited for itself

@@ -100,7 +100,8 @@ void channel_state::deliver() {
     p->error_ = failure_of([&] { throw decode_error(incoming_); });
   else
     std::swap(p->answer_, incoming_);
-  if (p->listener_ && !p->error_) p->error_ = failure_of([&] { p->listener_->came(p->answer_); });
+  if (p->listener_ && !p->error_)
+    p->error_ = failure_of([&] { p->listener_->on_answer(p->answer_); });
   tell(*p);
 }
 

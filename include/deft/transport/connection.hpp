@@ -40,8 +40,9 @@ class connection {
   arrival try_receive(message& m);
 
   /// Says that the peer waits for something that others produce, and is unlikely to send anything
-  /// soon, so that no thread spins for its next message. Each begin_silence needs an end_silence.
-  void begin_silence();
+  /// soon, so that no thread spins for its next message. Each suspend_heartbeats needs an
+  /// end_silence.
+  void suspend_heartbeats();
   void end_silence();
 
   /// Waits until everything sent has been written, or the connection is lost. False if the deadline

@@ -81,8 +81,8 @@ void connection_state::beat(std::chrono::steady_clock::time_point now) {
   if (lost()) return;
   // Unread bytes are a sign of life too: the reader may be busy.
   if (stream_->has_unread()) last_heard_ = now;
-  if (heard_.exchange(false, std::memory_order_relaxed)) last_heard_ = now;
-  if (said_.exchange(false, std::memory_order_relaxed)) last_said_ = now;
+  if (received_.exchange(false, std::memory_order_relaxed)) last_heard_ = now;
+  if (sent_.exchange(false, std::memory_order_relaxed)) last_said_ = now;
   if (timeout_.count() && now - last_heard_ >= timeout_)
     return break_off(str("nothing received from it for ", duration_text(timeout_)));
   // If something is queued, a heartbeat would not arrive any earlier.
@@ -181,7 +181,7 @@ connection::arrival connection_state::step(message& m) {
     do {
       const auto status = reader_.advance(*stream_, m);
       const bool has_read = reader_.has_read();
-      if (has_read) heard_.store(true, std::memory_order_relaxed);
+      if (has_read) received_.store(true, std::memory_order_relaxed);
       part_ = has_read && status == frame_reader::status::more && reader_.is_within_message();
       if (status == frame_reader::status::more) return arrival::nothing;
       if (status == frame_reader::status::end) {
@@ -243,12 +243,12 @@ bool connection_state::receive(message& m, deadline until) {
   for (;;) {
     switch (try_receive(m)) {
       case connection::arrival::something:
-        wait_.came(*stream_);
+        wait_.on_arrival(*stream_);
         return true;
       case connection::arrival::end:
         return false;
       case connection::arrival::nothing:
-        if (part_) wait_.came_in_part(*stream_);
+        if (part_) wait_.on_partial_arrival(*stream_);
         break;
     }
     const auto now = std::chrono::steady_clock::now();
@@ -272,7 +272,7 @@ namespace deft::ext {
 connection::connection(std::shared_ptr<detail::connection_state> state)
     : state_(std::move(state)) {}
 connection::~connection() { state_->close(); }
-void connection::begin_silence() { state_->add_silence(1); }
+void connection::suspend_heartbeats() { state_->add_silence(1); }
 void connection::end_silence() { state_->add_silence(-1); }
 void connection::send(const message& m) {
   if (m.kind == message_kind::error && queued() > 2 * most_bytes()) state_->close();

@@ -49,7 +49,7 @@ class connection_state final : public loop_member,
   void set_limits(const wire_limits& limits) { reader_.set_limits(limits); }
   /// Applies the terms exchanged in the handshake, and begins the heartbeats.
   void agree(const peer_terms& own, const peer_terms& of_peer);
-  /// See connection::begin_silence.
+  /// See connection::suspend_heartbeats.
   void add_silence(int by) { silence_.fetch_add(by, std::memory_order_relaxed); }
   bool is_silent() const { return silence_.load(std::memory_order_relaxed) > 0; }
   /// Whether close was called on this end.
@@ -123,7 +123,7 @@ class connection_state final : public loop_member,
 
   std::chrono::milliseconds timeout_{0}, interval_{0};
   std::chrono::steady_clock::time_point last_heard_{}, last_said_{};  ///< of beat
-  std::atomic<bool> heard_{false}, said_{false};                      ///< since the last beat
+  std::atomic<bool> received_{false}, sent_{false};                   ///< since the last beat
 
   std::mutex credit_guard_;
   credit_account taken_;  ///< for what the peer sent

@@ -55,7 +55,7 @@ connection_state::progress connection_state::write_pieces(std::vector<iovec>& pi
     if (n > 0) {
       written += static_cast<std::size_t>(n);
       skip(static_cast<std::size_t>(n));
-      said_.store(true, std::memory_order_relaxed);
+      sent_.store(true, std::memory_order_relaxed);
       give_up = {};
     } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
       if (!spin || total - written > spin_at_most) return progress::some;
@@ -339,7 +339,7 @@ void connection_state::wait_to_write() {
     const std::size_t before = self->queued_;
     const progress p = self->write_queue(mine, frames_at_once);
     // A peer that takes bytes is alive.
-    if (self->queued_ < before) self->heard_.store(true, std::memory_order_relaxed);
+    if (self->queued_ < before) self->received_.store(true, std::memory_order_relaxed);
     if (p != progress::some || self->closed_here()) return self->stop_writing(mine);
     mine.unlock();
     self->write_when_possible();

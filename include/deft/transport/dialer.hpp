@@ -90,7 +90,7 @@ class dialer final : public std::enable_shared_from_this<dialer> {
   std::vector<attempt_ptr> attempts_;
   clock::time_point began_{};
   std::chrono::milliseconds next_pause_{5};
-  bool ended_ = false, told_ = false;
+  bool ended_ = false, warned_ = false;
   std::string why_;  ///< the last reason
 };
 

@@ -201,9 +201,9 @@ void dialer::on_failure(const attempt_ptr& a, const error& why) {
 void dialer::note(const error& why) {
   // Another reason says more than that the time is over.
   if (why.code() != errc::deadline_exceeded || why_.empty()) why_ = why.message();
-  if (told_ || clock::now() - began_ <= std::chrono::seconds(1)) return;
+  if (warned_ || clock::now() - began_ <= std::chrono::seconds(1)) return;
   logging::warning("still trying to connect to ", address_, ": ", why_);
-  told_ = true;
+  warned_ = true;
 }
 
 void dialer::retry(const error& why) {

@@ -23,10 +23,10 @@ class connection_handler {
   /// not moved out of `m` is reused for the next message. An error thrown here is the answer if the
   /// message has an id; otherwise it is logged, and data_loss or no memory ends the connection.
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
-  /// Called while a peer is silent (connection::begin_silence): waits until `heard()` is true, and
-  /// meanwhile reads the answers that the peer waits for. `unseen`: how long before another thread
-  /// takes over this one's connections. Returns false at once if another thread reads them; returns
-  /// soon once the handler should stop.
+  /// Called while a peer is silent (connection::suspend_heartbeats): waits until `heard()` is true,
+  /// and meanwhile reads the answers that the peer waits for. `unseen`: how long before another
+  /// thread takes over this one's connections. Returns false at once if another thread reads them;
+  /// returns soon once the handler should stop.
   virtual bool wait_until_heard(const std::function<bool()>& /*heard*/,
                                 std::chrono::microseconds /*unseen*/) {
     return false;

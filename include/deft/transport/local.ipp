@@ -70,7 +70,7 @@ class local_stream_t final : public stream {
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
     if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
     waits_for_slot_ = false;
-    return owed_ > 0 ? write_owed(pieces, count) : write_record(pieces, count);
+    return unsent_bytes_ > 0 ? write_owed(pieces, count) : write_record(pieces, count);
   }
   bool has_unread() const noexcept override {
     boost::system::error_code failed;
@@ -116,7 +116,7 @@ class local_stream_t final : public stream {
   static constexpr std::size_t most_in_socket = 256 * 1024;
   /// A socket takes this many bytes entirely or not at all: a fraction of its send buffer, whose
   /// least size is 4,608 bytes, and of the 16 KB that the system keeps together in any case.
-  std::size_t never_cut() const noexcept {
+  std::size_t atomic_write_limit() const noexcept {
     int buffer = 0;
     socklen_t size = sizeof buffer;
     ::getsockopt(handle(), SOL_SOCKET, SO_SNDBUF, &buffer, &size);
@@ -159,7 +159,7 @@ class local_stream_t final : public stream {
   };
 
   /// The peer violates the protocol.
-  std::ptrdiff_t unsound(const char* sentence) noexcept {
+  std::ptrdiff_t protocol_violation(const char* sentence) noexcept {
     unsound_.store(sentence, std::memory_order_release);
     return -EPROTO;
   }
@@ -225,18 +225,20 @@ class local_stream_t final : public stream {
     buffer_.take(&h, sizeof h);
     sender_ = h.processor;
     if (h.slot >= (h.kind == record::in_memory ? slots : 1))
-      return unsound("it sent an invalid record on its local socket");
+      return protocol_violation("it sent an invalid record on its local socket");
     switch (h.kind) {
       case record::in_socket:
-        if (h.bytes == 0) return unsound("it sent an invalid record on its local socket");
+        if (h.bytes == 0)
+          return protocol_violation("it sent an invalid record on its local socket");
         left_ = h.bytes;
         in_memory_ = false;
         return 1;
       case record::in_memory:
         if (!memory_in_.is_open())
-          return unsound("it referred to shared memory that it has not shared");
+          return protocol_violation("it referred to shared memory that it has not shared");
         if (h.bytes == 0 || h.bytes > slot_bytes)
-          return unsound("it sent a record that does not fit into a slot of its shared memory");
+          return protocol_violation(
+              "it sent a record that does not fit into a slot of its shared memory");
         left_ = h.bytes;
         in_memory_ = true;
         slot_ = h.slot;
@@ -245,13 +247,13 @@ class local_stream_t final : public stream {
       case record::memory:
         return take_memory();
     }
-    return unsound("it sent an invalid record on its local socket");
+    return protocol_violation("it sent an invalid record on its local socket");
   }
 
   std::ptrdiff_t take_memory() noexcept {
-    if (std::exchange(memory_came_, true)) return unsound("it shared memory twice");
+    if (std::exchange(memory_came_, true)) return protocol_violation("it shared memory twice");
     const char* const wrong = memory_in_.open(std::move(given_[0]), std::move(given_[1]));
-    return wrong ? unsound(wrong) : 1;
+    return wrong ? protocol_violation(wrong) : 1;
   }
 
   std::ptrdiff_t read_memory(std::byte* to, std::size_t most) noexcept {
@@ -260,7 +262,7 @@ class local_stream_t final : public stream {
     at_ += n;
     left_ -= n;
     if (left_ == 0)
-      if (const char* const wrong = memory_in_.pass(slot_)) return unsound(wrong);
+      if (const char* const wrong = memory_in_.pass(slot_)) return protocol_violation(wrong);
     return static_cast<std::ptrdiff_t>(n);
   }
 
@@ -294,13 +296,13 @@ class local_stream_t final : public stream {
   std::ptrdiff_t write_owed(const iovec* pieces, int count) noexcept {
     std::array<iovec, most_pieces> some;
     std::size_t used = 0, bytes = 0;
-    for (int i = 0; i < count && used < some.size() && bytes < owed_; ++i) {
-      const std::size_t n = std::min(pieces[i].iov_len, owed_ - bytes);
+    for (int i = 0; i < count && used < some.size() && bytes < unsent_bytes_; ++i) {
+      const std::size_t n = std::min(pieces[i].iov_len, unsent_bytes_ - bytes);
       some[used++] = {pieces[i].iov_base, n};
       bytes += n;
     }
     const auto sent = write_to(socket_, some.data(), static_cast<std::ptrdiff_t>(used));
-    if (sent > 0) owed_ -= static_cast<std::size_t>(sent);
+    if (sent > 0) unsent_bytes_ -= static_cast<std::size_t>(sent);
     return sent;
   }
 
@@ -320,7 +322,7 @@ class local_stream_t final : public stream {
     all[0] = {&here, sizeof here};
     iovec* const first = bytes > 0 ? all.data() : all.data() + 1;
     std::size_t in_slot = 0;
-    if (large && bytes + 2 * sizeof here <= never_cut()) {
+    if (large && bytes + 2 * sizeof here <= atomic_write_limit()) {
       if (const auto n = take_slot(); n < 0 && (n != -EAGAIN || bytes == 0)) {
         waits_for_slot_ = n == -EAGAIN;
         return n;
@@ -335,12 +337,13 @@ class local_stream_t final : public stream {
     if (sent < 0) return sent;
     const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
     const auto n = static_cast<std::size_t>(sent);
-    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut
+    if (n < (in_slot > 0 ? heads + bytes : heads))
+      return -EIO;  // cannot happen: see atomic_write_limit
     if (in_slot > 0) {
       memory_out_.pass();
       return static_cast<std::ptrdiff_t>(bytes + in_slot);
     }
-    owed_ = heads + bytes - n;
+    unsent_bytes_ = heads + bytes - n;
     return n > heads ? static_cast<std::ptrdiff_t>(n - heads) : -EAGAIN;
   }
 
@@ -380,7 +383,9 @@ class local_stream_t final : public stream {
 
   std::ptrdiff_t take_slot() noexcept {
     const auto n = memory_out_.take();
-    return n == -EPROTO ? unsound("it returned slots of shared memory that it was not given") : n;
+    return n == -EPROTO
+               ? protocol_violation("it returned slots of shared memory that it was not given")
+               : n;
   }
 
   int handle() const noexcept {
@@ -409,7 +414,7 @@ class local_stream_t final : public stream {
   local_protocol::socket space_;  ///< during a wait for space
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
-  std::size_t owed_ = 0;  ///< bytes of the current record still to be written
+  std::size_t unsent_bytes_ = 0;  ///< bytes of the current record still to be written
 };
 
 /// An abstract name, without a file: the first character is 0 (unix(7)).

@@ -69,7 +69,7 @@ class adaptive_spin {
   bool worth(duration waited) const { return waited < limit_; }
   /// Something arrived after `waited`: while spinning, or after a sleep. `same_processor`: the peer
   /// sent it from the processor that this thread runs on.
-  void came(bool slept, duration waited, bool same_processor = false) {
+  void on_arrival(bool slept, duration waited, bool same_processor = false) {
     if (!slept) {
       limit_ = std::min(2 * limit_, most_);
       nearly_ = 0;
@@ -115,10 +115,10 @@ class arrival_wait {
   bool look_again(clock::time_point now);
   void woke() { last_ = clock::now(); }
   /// A message arrived from `s`.
-  void came(const stream& s);
+  void on_arrival(const stream& s);
   /// A part of a message arrived from `s`: the rest is on its way, and is spun for as long as for
   /// an answer that always comes soon.
-  void came_in_part(const stream& s);
+  void on_partial_arrival(const stream& s);
 
  private:
   clock::duration most_;

@@ -82,13 +82,13 @@ inline void leave_processor() {
   sched_setaffinity(0, sizeof all, &all);
 }
 
-void arrival_wait::came(const stream& s) {
+void arrival_wait::on_arrival(const stream& s) {
   constexpr int often = 32;
   constexpr auto rest = std::chrono::milliseconds(100);
   if (began_ == clock::time_point{} || in_part_) return restart();
   const auto waited = last_ - began_;
   const bool shared = slept_ && s.shares_processor();
-  spin_.came(slept_, waited, shared);
+  spin_.on_arrival(slept_, waited, shared);
   // While others spin, there is no free processor to move to.
   const bool crowded = began_ < crowded_until_;
   shared_soon_ = shared && !crowded && waited < 2 * most_ ? shared_soon_ + 1 : 0;
@@ -100,8 +100,8 @@ void arrival_wait::came(const stream& s) {
   restart();
 }
 
-void arrival_wait::came_in_part(const stream& s) {
-  came(s);
+void arrival_wait::on_partial_arrival(const stream& s) {
+  on_arrival(s);
   in_part_ = true;
 }
 

@@ -54,13 +54,14 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     bool tell = false;
     {
       std::lock_guard lock(ssl_guard_);
-      if (told_) return inner_->read(to, most);  // the caller drops what comes after a fault
+      if (reported_fault_)
+        return inner_->read(to, most);  // the caller drops what comes after a fault
       n = shake_hands() ? decrypt(static_cast<char*>(to), most) : nothing();
       if (n == -EPROTO) {
-        told_ = true;
+        reported_fault_ = true;
         unread_ = false;
       }
-      tell = std::exchange(news_, false) || !sealed_.empty();
+      tell = std::exchange(readable_, false) || !sealed_.empty();
     }
     if (tell) go_on();
     return n;
@@ -180,9 +181,9 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       established_ = true;
       unread_ = SSL_has_pending(ssl_.get()) != 0;
     } else {
-      judge(result);
+      handle_ssl_error(result);
     }
-    settled_ = news_ = established_ || fault_ || has_ended_;
+    settled_ = readable_ = established_ || fault_ || has_ended_;
     return established_;
   }
   std::ptrdiff_t decrypt(char* to, std::size_t most) {
@@ -193,7 +194,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       std::size_t some = 0;
       ERR_clear_error();
       more = SSL_read_ex(ssl_.get(), to + done, most - done, &some) != 0;
-      if (!more) judge(0);
+      if (!more) handle_ssl_error(0);
       done += some;
       more = more && SSL_has_pending(ssl_.get());
     }
@@ -233,12 +234,12 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
         SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
       std::size_t written = 0;
       ERR_clear_error();
-      if (!SSL_write_ex(ssl_.get(), from, n, &written)) return judge(0);
+      if (!SSL_write_ex(ssl_.get(), from, n, &written)) return handle_ssl_error(0);
       records_.push_back({sealed_.size(), n});
     }
   }
   /// Looks at why a call of OpenSSL has failed.
-  void judge(int result) {
+  void handle_ssl_error(int result) {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
       case SSL_ERROR_WANT_WRITE:
@@ -249,7 +250,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       default:
         if (has_ended_ || fault_) return;
         fault_ = std::make_unique<const error>(reason());
-        unread_ = news_ = true;
+        unread_ = readable_ = true;
     }
   }
   error reason() const {
@@ -313,7 +314,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       if (shake_hands()) encrypt(pieces, count);
       out_.swap(sealed_);
       dead = fault_ || (has_ended_ && !established_);
-      tell = std::exchange(news_, false);
+      tell = std::exchange(readable_, false);
     }
     failed = flush();
     if (left_ > 0) return static_cast<std::ptrdiff_t>(std::exchange(left_, 0));
@@ -377,7 +378,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       {
         std::lock_guard lock(ssl_guard_);
         shake_hands();
-        news_ = false;
+        readable_ = false;
       }
       go_on();
     }
@@ -431,9 +432,9 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
   std::unique_ptr<const error> fault_;
   std::vector<std::string> uses_;  ///< of the peer's certificate; constant once established_
   bool heard_ = false, has_ended_ = false, said_end_ = false;
-  bool told_ = false;       ///< the reader was told of the fault
-  bool news_ = false;       ///< settled_ or fault_ has changed, for waits
-  std::ptrdiff_t end_ = 0;  ///< the result that ended the inner stream
+  bool reported_fault_ = false;  ///< the reader was told of the fault
+  bool readable_ = false;        ///< settled_ or fault_ has changed, for waits
+  std::ptrdiff_t end_ = 0;       ///< the result that ended the inner stream
 
   std::atomic<bool> foreign_{false};      ///< the peer does not use TLS
   std::atomic<bool> established_{false};  ///< the handshake has succeeded

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace deft::ext::cpu {
-namespace places {
+namespace indexing {
 namespace {
 
 /// Which of a list of indices are equal: a hash table of positions, of at most `distinct` values.
@@ -87,5 +87,5 @@ struct equal_rows {
 };
 
 }  // namespace
-}  // namespace places
+}  // namespace indexing
 }  // namespace deft::ext::cpu

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace deft::ext::cpu {
-namespace places {
+namespace indexing {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 1 << 16;
@@ -386,17 +386,17 @@ class first_kernel final : public typed_kernel {
 };
 
 }  // namespace
-}  // namespace places
+}  // namespace indexing
 
 kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
   return kernel_for<index_dtypes>(n, in[1].type, []<class Index>() {
-    return std::make_unique<places::gather_kernel<Index>>();
+    return std::make_unique<indexing::gather_kernel<Index>>();
   });
 }
 kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
   return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() {
     return kernel_for<numeric_dtypes>(n, in[0].type, []<class T>() {
-      return std::make_unique<places::scatter_kernel<T, Index>>();
+      return std::make_unique<indexing::scatter_kernel<T, Index>>();
     });
   });
 }
@@ -411,7 +411,7 @@ kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
   const bool repeat = decode<op::sum_rows>(n.attributes).repeat;
   return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() {
     return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
-      return std::make_unique<places::sum_rows_kernel<T, Index>>(repeat);
+      return std::make_unique<indexing::sum_rows_kernel<T, Index>>(repeat);
     });
   });
 }
@@ -419,7 +419,7 @@ kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
   return kernel_for<plain_dtypes>(n, o.type, [&]<class T>() {
     return kernel_for<integer_dtypes>(n, in[0].type, [&]<class Index>() {
-      return std::make_unique<places::one_hot_kernel<T, Index>>(o.depth);
+      return std::make_unique<indexing::one_hot_kernel<T, Index>>(o.depth);
     });
   });
 }
@@ -427,14 +427,14 @@ template <class Op, class How>
 kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
   const auto axis = decode<Op>(n.attributes).axis;
   return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
-    return std::make_unique<places::place_kernel<T, How>>(Op::name, axis);
+    return std::make_unique<indexing::place_kernel<T, How>>(Op::name, axis);
   });
 }
 template <class Op, class How>
 kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
   const dims axes = decode<Op>(n.attributes).axes;
   return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() {
-    return std::make_unique<places::first_kernel<T, How>>(axes);
+    return std::make_unique<indexing::first_kernel<T, How>>(axes);
   });
 }
 
@@ -443,8 +443,8 @@ kernel_table index_kernels() {
       {op::gather::name, plain_dtypes, &make_gather},
       {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
       {op::sum_rows::name, numeric_dtypes, &make_sum_rows},
-      {op::scatter_sub::name, numeric_dtypes, &make_row_update<places::scatter_sub_kernel>},
-      {op::scatter_update::name, numeric_dtypes, &make_row_update<places::scatter_update_kernel>},
+      {op::scatter_sub::name, numeric_dtypes, &make_row_update<indexing::scatter_sub_kernel>},
+      {op::scatter_update::name, numeric_dtypes, &make_row_update<indexing::scatter_update_kernel>},
       {op::one_hot::name, integer_dtypes, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
       {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},

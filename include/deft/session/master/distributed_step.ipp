@@ -24,7 +24,7 @@ class master_plan::distributed_step final : public session_events,
         tasks_(*plan_->tasks_),
         feeds_(feeds),
         trace_(options.trace),
-        told_number_(options.step),
+        number_to_(options.step),
         done_(std::move(done)),
         links_(plan_->others_.size()),
         calls_(plan_->others_.size()),
@@ -97,7 +97,7 @@ class master_plan::distributed_step final : public session_events,
     wire::values values = {};  ///< of the fetches
 
     explicit part_answer(distributed_step& s) : step(&s) {}
-    void came(message& m) override {
+    void on_answer(message& m) override {
       values = wire::unpack<wire::values>(m);
       if (!values.keys.empty()) step->take_own(values);
     }
@@ -130,7 +130,7 @@ class master_plan::distributed_step final : public session_events,
   void start(bool watch) {
     ended_ = false;
     tasks_.begin_step(weak_from_this(), number_, ended_below_);
-    if (told_number_) *told_number_ = number_;
+    if (number_to_) *number_to_ = number_;
     if (plan_->draws_) draw_ = tasks_.next_draw();
     const auto look = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
@@ -423,7 +423,7 @@ class master_plan::distributed_step final : public session_events,
   task_directory& tasks_;
   const std::span<const feed_ref> feeds_;
   step_trace* const trace_;           ///< null if the run is not traced
-  std::uint64_t* const told_number_;  ///< null if the caller does not ask for it
+  std::uint64_t* const number_to_;  ///< null if the caller does not ask for it
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t number_ = 0, ended_below_ = 0, draw_ = 0;

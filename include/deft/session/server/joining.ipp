@@ -11,11 +11,11 @@
 namespace deft::ext {
 
 /// Tells a task, perhaps on another thread, that this one is done, or serves until others are.
-class coordination::farewell {
+class coordination::done_report {
  public:
-  static std::shared_ptr<farewell> begin(const std::shared_ptr<worker>& from, const device_name& to,
-                                         bool serves, deadline until) {
-    const auto f = std::make_shared<farewell>(to);
+  static std::shared_ptr<done_report> begin(const std::shared_ptr<worker>& from,
+                                            const device_name& to, bool serves, deadline until) {
+    const auto f = std::make_shared<done_report>(to);
     const auto say = [f, weak = std::weak_ptr(from), serves](const std::shared_ptr<channel>& c,
                                                              std::shared_ptr<const error> missing) {
       f->failure_ = std::move(missing);
@@ -36,8 +36,8 @@ class coordination::farewell {
                             std::min(until, deadline_in(attempt)), {}, say, to_string(to));
     return f;
   }
-  explicit farewell(device_name to) : to_(std::move(to)) {}
-  farewell(const farewell&) = delete;
+  explicit done_report(device_name to) : to_(std::move(to)) {}
+  done_report(const done_report&) = delete;
 
   const device_name& to() const { return to_; }
   bool over() const { return sent_ && (failure_ || answer_->done()); }
@@ -75,10 +75,10 @@ void coordination::done(std::chrono::nanoseconds timeout) {
     std::lock_guard lock(guard_);
     members_.at(to_string(worker_->task().name())).done = true;
   }
-  std::vector<std::shared_ptr<farewell>> all;
+  std::vector<std::shared_ptr<done_report>> all;
   for (const auto& n : worker_->cluster().task_names())
     if (n != worker_->task().name() && !is_done(n))
-      all.push_back(farewell::begin(worker_, n, false, until));
+      all.push_back(done_report::begin(worker_, n, false, until));
   const auto over = [&](const auto& f) { return f->over() || is_done(f->to()); };
   const auto lost = [&](const auto& f) {
     return f->lost() && !is_done(f->to()) && clock::now() < until;
@@ -91,8 +91,8 @@ void coordination::done(std::chrono::nanoseconds timeout) {
          std::ranges::any_of(all, lost))
     for (auto& f : all)
       if (lost(f))
-        f = farewell::begin(worker_, f->to(), false,
-                            std::min(until, deadline_in(task_links::reconnect_time)));
+        f = done_report::begin(worker_, f->to(), false,
+                               std::min(until, deadline_in(task_links::reconnect_time)));
   {
     // Their connections stay: the end of one is a loss for steps that wait for values of this task.
     std::lock_guard lock(guard_);
@@ -217,7 +217,7 @@ void coordination::log_missing(std::unique_lock<std::mutex>& lock) {
 void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   const auto done = [&](const std::string& name) { return members_.at(name).done; };
   if (std::ranges::none_of(awaited_, done)) return;
-  std::vector<std::shared_ptr<farewell>> failed;  // destroyed without the lock
+  std::vector<std::shared_ptr<done_report>> failed;  // destroyed without the lock
   std::erase_if(farewells_, [&](const auto& f) {
     if (!f->over() || !f->failure()) return false;
     members_.at(to_string(f->to())).told = false;
@@ -230,9 +230,9 @@ void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
       others.push_back(parse_device(name));
   lock.unlock();
   failed.clear();
-  std::vector<std::shared_ptr<farewell>> told;
+  std::vector<std::shared_ptr<done_report>> told;
   for (const auto& n : others)
-    told.push_back(farewell::begin(worker_, n, true, deadline_in(std::chrono::minutes(1))));
+    told.push_back(done_report::begin(worker_, n, true, deadline_in(std::chrono::minutes(1))));
   lock.lock();
   farewells_.insert(farewells_.end(), told.begin(), told.end());
 }

@@ -252,7 +252,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   };
   if (at_once) return start(std::move(m.feeds));
   if (others_run) {
-    from.from()->begin_silence();
+    from.from()->suspend_heartbeats();
     return start(std::move(m.feeds));
   }
   auto later = [start, feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds))] {

@@ -156,7 +156,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::deque<lost_session> journals_;
   bool journals_dropped_ = false;  ///< there were too many
   std::unordered_map<const void*, std::size_t>
-      unheard_of_;                     ///< number, by the connection that asks
+      unknown_step_queries_;           ///< number, by the connection that asks
   std::deque<std::uint64_t> dropped_;  ///< sessions; values that still arrive for them are dropped
 };
 

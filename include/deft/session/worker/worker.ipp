@@ -229,7 +229,7 @@ void worker::connection_lost(const void* owner, const peer_info& peer, std::uint
   std::vector<std::shared_ptr<running_step>> steps;
   {
     std::lock_guard lock(guard_);
-    unheard_of_.erase(owner);
+    unknown_step_queries_.erase(owner);
     for (const auto& [id, s] : sessions_) {
       std::lock_guard inner(s->guard);
       if (!s->local && s->owner == owner)
@@ -324,7 +324,7 @@ void worker::settle(std::uint64_t session, std::uint64_t step, const void* from,
       journal = known->second->journal;
     else if (at != journals_.end())
       journal = at->journal;
-    else if (!journals_dropped_ && unheard_of_[from]++ < most_unheard)
+    else if (!journals_dropped_ && unknown_step_queries_[from]++ < most_unheard)
       // Messages of a lost connection may still be read: the step must not begin by one of them.
       keep_journal({session, journal = std::make_shared<step_journal>()});
   }
