@@ -63,7 +63,7 @@ TEST_CASE("arrays of every dtype are read as they were written") {
   CHECK(read_safetensors(path) == some_arrays());
   CHECK(testing::names_in(folder) == std::vector<std::string>{"x.safetensors"});
   const safetensors_file file(path);
-  CHECK(file.entries().size() == 7);
+  CHECK(file.entries().size() == some_arrays().size());
   CHECK(file.entries().at("layer1/w").type == "F32");
   CHECK(file.entries().at("layer1/w").shape == dims{2, 3});
   CHECK(file.entries().at("layer1/w").begin % 8 == 0);

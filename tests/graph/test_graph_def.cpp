@@ -108,15 +108,17 @@ TEST_CASE_FIXTURE(own_graph, "control dependencies are flattened too") {
 TEST_CASE_FIXTURE(own_graph, "one of several outputs can be fed") {
   placeholder<float, dyn, 3> logits("logits");
   placeholder<std::int32_t, dyn> label("label");
-  any_tensor loss(softmax_cross_entropy(logits, label));
-  any_tensor second(output{loss.handle().node, 1});
-  any_tensor y = sum(loss) + sum(second);
-  CHECK(ops_of(flat({y}, {logits, label})) ==
-        names{"feed", "feed", "softmax_cross_entropy", "sum", "sum", "add"});
-  flat_graph f = flat({y}, {second, logits, label});
-  CHECK(f.graph.nodes.size() == 7);
+  placeholder<float> dz("dz");
+  const output in[] = {logits.handle(), label.handle(), dz.handle()};
+  any_tensor gradient = deft::detail::apply_any(op::softmax_cross_entropy_grad(), in, {});
+  any_tensor loss(output{gradient.handle().node, 1});
+  any_tensor y = sum(gradient) + sum(loss);
+  CHECK(ops_of(flat({y}, {logits, label, dz})) ==
+        names{"feed", "feed", "feed", "softmax_cross_entropy_grad", "sum", "sum", "add"});
+  flat_graph f = flat({y}, {loss, logits, label, dz});
+  CHECK(f.graph.nodes.size() == 8);
   CHECK_NOTHROW(validate(f.graph));
-  f = flat({y}, {loss, second});
+  f = flat({y}, {gradient, loss});
   CHECK(ops_of(f) == names{"feed", "sum", "feed", "sum", "add"});
   CHECK_NOTHROW(validate(f.graph));
 }

@@ -139,14 +139,14 @@ TEST_CASE("an archive uses no more memory than its limit, and nests no deeper") 
   CHECK(error_of([&] { small& back; }) ==
         "resource_exhausted: metadata needs more memory than its limit allows");
   tree deep;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 140; ++i) {
     tree outer;
     outer.children.push_back(std::move(deep));
     deep = std::move(outer);
   }
   tree t;
   CHECK(error_of([&] { from_bytes(to_bytes(deep), t); }) ==
-        "resource_exhausted: metadata is nested deeper than 32");
+        "resource_exhausted: metadata is nested deeper than 128");
 }
 
 TEST_CASE("a bool is 0 or 1") {
