@@ -106,8 +106,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "softmax_cross_entropy takes dense and spa
       std::is_same_v<decltype(softmax_cross_entropy(logits, sparse)), tensor<float, dyn>>);
   static_assert(std::is_same_v<decltype(softmax_cross_entropy(logits, wide)), tensor<float, 32>>);
   auto loss = softmax_cross_entropy(logits, sparse);
-  CHECK(maker(loss).outputs.size() == 3);
-  for (const auto& o : maker(loss).outputs) CHECK(to_string(o) == "float(?)");
+  REQUIRE(maker(loss).outputs.size() == 1);
+  CHECK(to_string(maker(loss).outputs[0]) == "float(?)");
   std::string e = testing::error_of([&] {
     softmax_cross_entropy(any_tensor(logits), any(dtype::int32, {3, 10}));
   });
