@@ -163,24 +163,42 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
   struct question final : answer_listener {
     std::shared_ptr<learning> asks;
     placement task;
-    question(std::shared_ptr<learning> l, placement t) : asks(std::move(l)), task(t) {}
+    bool repeated;
+    question(std::shared_ptr<learning> l, placement t, bool again)
+        : asks(std::move(l)), task(t), repeated(again) {}
     void answered(pending& p) override {
-      asks->left_.end_one(failure_of([&] {
+      auto failure = failure_of([&] {
         auto answer = wire::unpack<wire::device_list>(p.get());
         asks->fill_in(answer);
         std::lock_guard lock(asks->directory_->guard_);
         asks->directory_->devices_[task] = std::move(answer.devices);
-      }));
+      });
+      asks->end_or_repeat(task, std::move(failure), repeated);
     }
   };
 
-  void ask(placement t, const std::shared_ptr<channel>& c) {
+  void ask(placement t, const std::shared_ptr<channel>& c, bool repeated = false) {
     auto failure = failure_of([&] {
       wire::devices m;
       for (const auto& d : own_) m.known_kernels.push_back(d.kernels->hash());
-      c->call(wire::pack(m), std::make_shared<question>(shared_from_this(), t));
+      c->call(wire::pack(m), std::make_shared<question>(shared_from_this(), t, repeated));
     });
-    if (failure) left_.end_one(std::move(failure));
+    if (failure) end_or_repeat(t, std::move(failure), repeated);
+  }
+
+  /// A channel may have been lost long before, unnoticed: then a new one is tried, or says why
+  /// there is none.
+  void end_or_repeat(placement t, std::shared_ptr<const error> failure, bool repeated) {
+    if (!failure || failure->code() != errc::unavailable || repeated)
+      return left_.end_one(std::move(failure));
+    const auto worse = failure_of([&] {
+      directory_->when_linked(t, until_,
+                              [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
+                                                             std::shared_ptr<const error> why) {
+                                why ? self->left_.end_one(std::move(why)) : self->ask(t, c, true);
+                              });
+    });
+    if (worse) left_.end_one(std::move(failure));
   }
 
   /// Fills in the kernels that were left out, as this task has the same.
