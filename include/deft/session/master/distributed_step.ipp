@@ -422,7 +422,7 @@ class master_plan::distributed_step final : public session_events,
   const std::shared_ptr<master_plan> plan_;
   task_directory& tasks_;
   const std::span<const feed_ref> feeds_;
-  step_trace* const trace_;           ///< null if the run is not traced
+  step_trace* const trace_;         ///< null if the run is not traced
   std::uint64_t* const number_to_;  ///< null if the caller does not ask for it
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
