@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-
 #include <atomic>
 #include <deft/transport/channel_group.hpp>
 #include <map>
@@ -138,25 +136,32 @@ TEST_CASE("serve_until reads if no thread does, and does not replace one") {
 
 TEST_CASE("a thread that would read for others sleeps while one waits for itself") {
   channel_group h(client_of_test());
-  std::atomic<bool> stop{false}, leads{false}, over{false};
-  std::thread waits([&] { h.wait_until([&] { return leads = true, stop.load(); }, soon()); });
-  while (!leads) std::this_thread::yield();
-  long switches = 0;
+  std::atomic<bool> over{false}, stop{false};
+  std::atomic<int> looks{0};
+  mailbox<int> read, leads;
   std::thread reads([&] {
-    rusage before{}, after{};
-    getrusage(RUSAGE_THREAD, &before);
-    while (!h.read_until([&] { return over.load(); }, soon())) continue;
-    getrusage(RUSAGE_THREAD, &after);
-    switches = after.ru_nvcsw - before.ru_nvcsw;
+    while (!h.read_until([&] { return ++looks, over.load(); }, soon())) continue;
+    read.put(1);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
-  // What it waits for comes while the other thread still waits.
+  while (looks == 0) std::this_thread::yield();
+  looks = 0;
+  CHECK_FALSE(h.wait_until([] { return false; }, deadline_in(std::chrono::milliseconds(200))));
+  CHECK(looks < 15);  // one every 4 ms would be 50
+  // What it waits for comes while another thread still waits.
+  std::thread waits([&, looked = 0]() mutable {
+    auto ready = [&] {
+      if (++looked == 2) leads.put(1);
+      return stop.load();
+    };
+    h.wait_until(ready, soon());
+  });
+  leads.get();
   over = true;
   h.notify();
-  reads.join();
-  CHECK(switches < 30);  // by looking every 4 ms it would be 100
+  read.get();
   stop = true;
   h.notify();
+  reads.join();
   waits.join();
 }
 

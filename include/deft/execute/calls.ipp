@@ -118,7 +118,6 @@ bool frame_state::begin_function(const item& i, std::size_t f, std::uint32_t l) 
 }
 
 bool frame_state::functions_ended(std::uint32_t l) {
-  if (c_.calls.empty()) return true;
   const item& i = c_.items[lanes_[l].pc];
   if (i.what != action::call) return true;
   calling* const c = calling_[i.number].get();

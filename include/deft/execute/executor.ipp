@@ -152,9 +152,9 @@ bool frame_state::run_lane(std::uint32_t l, ready_lanes& ready) {
 
 bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   lane& me = lanes_[l];
-  const bool observed = context_->observer != nullptr;
+  const bool observed = context_->observer != nullptr, calls = !c_.calls.empty();
   for (; me.pc < c_.lanes[l].end; ++me.pc) {
-    if (!functions_ended(l)) {
+    if (calls && !functions_ended(l)) {
       if (!park(l)) {
         --me.pc;
         continue;

@@ -182,7 +182,7 @@ class frame_values {
   /// Where the kernel writes output `v`, which is its address from now on.
   void* place(std::uint32_t v) { return values_[v].data = place_of(v); }
 
-  /// Reserves space for sized values before the kernel is run.
+  /// Reserves slots for arena_dynamic values before the kernel is run.
   void fit_slot(std::uint32_t v) {
     const value_info& i = c_.values[v];
     if (i.where != storage::arena_dynamic) return;
@@ -215,8 +215,8 @@ class frame_values {
     buffer block;
     const void* last = nullptr;            ///< where the run before had it
     buffer staging;                        ///< on the host, what one copy brings to the device
-    std::vector<std::size_t> slot_bytes;   ///< of sized values
-    std::vector<std::size_t> slot_offset;  ///< of sized values
+    std::vector<std::size_t> slot_bytes;   ///< of arena_dynamic values
+    std::vector<std::size_t> slot_offset;  ///< of arena_dynamic values
     std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
     bool outgrown = false;
   };

@@ -65,7 +65,7 @@ struct value_info {
   std::uint32_t uses = 0;
   std::uint32_t last_use = 0;  ///< item; none: as long as the run
   std::uint16_t space = 0, device = 0;
-  std::size_t offset = 0;  ///< fixed: bytes; sized: slot; own: number
+  std::size_t offset = 0;  ///< arena_static: bytes; arena_dynamic: slot; buffer: number
   storage where = storage::shared;
   bool escapes = false;  ///< may be held beyond the run
 };
@@ -83,9 +83,9 @@ struct computation {
 /// Memory that some devices share, and how much of it a run uses.
 struct space_info {
   device_runtime* device = nullptr;  ///< one of them
-  std::size_t bytes = 0;             ///< of fixed values
+  std::size_t bytes = 0;             ///< of the arena_static values
   std::size_t block_bytes = 0;       ///< the first of those, filled by one copy
-  std::uint32_t slots = 0;           ///< of sized ones
+  std::uint32_t slots = 0;           ///< of the arena_dynamic ones
 };
 
 struct lane_info {

@@ -315,7 +315,7 @@ class compiler {
     call_info made{make(n), {}};
     for (const attr_value& a : n.attributes) {
       const auto* attribute = std::get_if<function_ref>(&a);
-      if (!attribute) continue;
+      if (!attribute || !*attribute) continue;
       const function_def& f = **attribute;
       plan::part part;
       part.task = part_.task;

@@ -132,7 +132,7 @@ any_tensor make_node(const Op& o, source_place w, const X&... x) {
 }
 
 /// The same for a number of inputs that is known only at run time.
-template <class Op, class K = kernels_for<std::tuple<Op>>>
+template <class Op>
 any_tensor make_node_of(const Op& o, source_place w, std::span<const output> inputs) {
   static_cast<void>(&detail::compile_own<Op, void>);
   return detail::apply_any(o, inputs, w);

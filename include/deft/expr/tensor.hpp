@@ -129,7 +129,7 @@ class tensor : public detail::feed_forms<T, E...> {
     output_ = v.operand();
     return {};
   }
-  /// To what another type converts to.
+  /// Rebinds it to what is of another type and converts to it.
   template <class V>
   requires(!ext::host_value<V> && !ext::expression<V> &&
            std::convertible_to<const V&, tensor>) detail::rebound_tensor

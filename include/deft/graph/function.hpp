@@ -143,8 +143,7 @@ class function_body {
   const std::string name_;
   graph body_;
   std::optional<graph_scope> current_;
-  std::vector<node_ref> parameters_;
-  std::vector<tensor_type> types_;
+  std::vector<tensor_type> parameters_;
 };
 
 // Calling a function.

@@ -13,8 +13,7 @@ namespace deft::ext {
 /// An engine and a cache of plans, keyed by the exact fetches and feeds. A cached plan owns its
 /// nodes, so an expression that is written again finds them. Expressions that differ only in
 /// literals, such as `x * i` in a loop, have different nodes; from the second one on they share one
-/// plan, to which the literals that is_runtime_literal are fed. Such graphs are compared, not only
-/// hashed.
+/// plan, to which the literals that differed are fed. Such graphs are compared, not only hashed.
 class session_impl {
  public:
   session_impl(std::shared_ptr<engine> on, session_options options)
