@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of variables are joined into one pass.
 #include <deft/op/catalog.hpp>
-#include <deft/plan/literals.hpp>
+#include <deft/plan/plan_shape.hpp>
 #include <deft/session/session.hpp>
 #include <thread>
 

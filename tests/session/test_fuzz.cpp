@@ -271,7 +271,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
                                 devices,       reset,        make_plan,
                                 run_plan,      drop_plan,    cluster_devices,
                                 reset_cluster, cancel_run,   set_signal,
-                                settle_run,    settle_step,  describe_plan,
+                                resolve_run,   resolve_step, describe_plan,
                                 done,          open_session, static_cast<wire::kind>(d.below(100))};
     message m(static_cast<message_kind>(d.pick(kinds)));
     m.session = d.chance(2) ? a.session() : d.below(3);

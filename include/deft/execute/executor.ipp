@@ -19,7 +19,7 @@ frame_state::frame_state(const executable::compiled& c)
       events_(c.events),
       bound_(c.items.size()),
       prepared_(c.computations.size()),
-      performing_(c.performers.size()),
+      value_kernel_runs_(c.value_kernels.size()),
       calling_(c.calls.size()),
       lanes_(c.lanes.size()),
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
@@ -169,7 +169,7 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
     }
     const item& i = c_.items[me.pc];
     check_stop();
-    if (i.awaits && !inputs_ready(i, l)) {
+    if (i.input_in_flight && !inputs_ready(i, l)) {
       if (!park(l)) {
         --me.pc;
         continue;
@@ -190,8 +190,8 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
           continue;
         }
         return false;
-      case action::perform:
-        if (perform(i, l)) break;
+      case action::run_value_kernel:
+        if (run_value_kernel(i, l)) break;
         if (!park(l)) {
           --me.pc;
           continue;
@@ -205,7 +205,7 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
         }
         return false;
       default:
-        if (i.begins && !observed) {
+        if (i.begins_segment && !observed) {
           run_segment(l);
           --me.pc;  // its last item
           continue;

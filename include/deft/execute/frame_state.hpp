@@ -94,7 +94,7 @@ class frame_state {
   };
   class call_of;
   /// What a value kernel has of its own in a run.
-  struct performance {
+  struct value_kernel_run {
     std::any state;
     wait_list::ticket ticket;  ///< destroyed first: it may wake others
   };
@@ -176,7 +176,7 @@ class frame_state {
               std::uint32_t ins, std::uint32_t outs);
   /// Runs the segment that begins at the lane's item.
   void run_segment(std::uint32_t l);
-  bool perform(const item& i, std::uint32_t l);
+  bool run_value_kernel(const item& i, std::uint32_t l);
   /// Calls the item's functions, one after another. Returns false if it has to wait.
   bool call(const item& i, std::uint32_t l);
   /// Begins function `f` of the item. Returns false if it has to be waited for.
@@ -217,8 +217,8 @@ class frame_state {
   std::vector<const bound_call*> bound_;            ///< of items whose operands stay where they are
   std::vector<std::vector<tensor_type>> prepared_;  ///< of computations whose shapes change
   std::vector<kernel_ptr> kernels_;                 ///< of computations
-  std::vector<performance> performing_;             ///< by value kernel
-  std::vector<std::unique_ptr<calling>> calling_;   ///< by call
+  std::vector<value_kernel_run> value_kernel_runs_;  ///< by value kernel
+  std::vector<std::unique_ptr<calling>> calling_;    ///< by call
   std::vector<lane> lanes_;
   std::vector<segment_launches> segments_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;

@@ -120,7 +120,7 @@ void frame_state::launch(const item& i, std::uint32_t k, std::uint32_t l, kernel
 }
 
 void frame_state::wait_on_device(const item& i) {
-  if (!i.awaits) return;
+  if (!i.input_in_flight) return;
   for (std::uint32_t a = 0; a < i.ins; ++a)
     if (const event_ptr& e = event_of(c_.inputs[i.first_in + a])) c_.device(i).wait(e);
 }
@@ -144,8 +144,8 @@ class frame_state::call_of final : public value_call {
   }
   const step_context& step() const override { return *f_.context_; }
   waker make_waker() const override { return waker(f_.gate(lane_), f_.run_); }
-  wait_list::ticket& ticket() override { return f_.performing_[i_.number].ticket; }
-  std::any& state() override { return f_.performing_[i_.number].state; }
+  wait_list::ticket& ticket() override { return f_.value_kernel_runs_[i_.number].ticket; }
+  std::any& state() override { return f_.value_kernel_runs_[i_.number].state; }
 
  private:
   frame_state& f_;
@@ -153,17 +153,17 @@ class frame_state::call_of final : public value_call {
   std::uint32_t lane_;
 };
 
-bool frame_state::perform(const item& i, std::uint32_t l) {
+bool frame_state::run_value_kernel(const item& i, std::uint32_t l) {
   gate(l)->listen();
   // What was to end the run before it listened did not wake it.
   check_stop();
   if (failed_.load()) throw error(errc::cancelled, "the step has failed");
-  const value_kernel& what = *c_.performers[i.number];
+  const value_kernel& what = *c_.value_kernels[i.number];
   if (context_->exchange && what.is_long()) context_->exchange->flush(false);
   observation seen(context_->observer, c_.label(i), l);
   call_of c(*this, i, l);
   if (!what.run(c)) return false;
-  performing_[i.number].ticket.served();
+  value_kernel_runs_[i.number].ticket.served();
   return true;
 }
 

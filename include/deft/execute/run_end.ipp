@@ -71,7 +71,7 @@ void frame_state::end_run() {
   values_.give_arenas();
   force_ = failed_.load(std::memory_order_relaxed);
   // What a lane was woken for and did not take, another run gets.
-  for (auto& p : performing_) {
+  for (auto& p : value_kernel_runs_) {
     p.ticket.leave();
     if (p.state.has_value()) p.state.reset();
   }

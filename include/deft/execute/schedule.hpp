@@ -12,29 +12,29 @@ constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// What an item does.
 enum class action : std::uint8_t {
-  run,      ///< a kernel
-  read,     ///< a variable's value
-  assign,   ///< gives a variable its input
-  update,   ///< a kernel on the elements of variables
-  alias,    ///< another name for its input's elements
-  copy,     ///< to another device
-  fetch,    ///< to the host, where fetches are
-  perform,  ///< a value_kernel
-  call,     ///< a call_kernel and its functions
-  refuse,   ///< a placeholder that was not fed: throws
-  signal,   ///< tells another lane that all before it is done
-  wait,     ///< waits for such a signal
-  drain,    ///< waits for the work that the item before has started
+  run,     ///< a kernel
+  read,    ///< a variable's value
+  assign,  ///< gives a variable its input
+  update,  ///< a kernel on the elements of variables
+  alias,   ///< another name for its input's elements
+  copy,    ///< to another device
+  fetch,   ///< to the host, where fetches are
+  run_value_kernel,
+  call,    ///< a call_kernel and its functions
+  refuse,  ///< a placeholder that was not fed: throws
+  signal,  ///< tells another lane that all before it is done
+  wait,    ///< waits for such a signal
+  drain,   ///< waits for the work that the item before has started
 };
 
 /// One step of a lane. Numbers refer to the tables of the compiled part.
 struct item {
   action what = action::run;
-  bool dynamic : 1 = false;        ///< some extent is known only at run time
-  bool on_host : 1 = true;         ///< the kernel may be run directly
-  bool awaits : 1 = false;         ///< an input comes by a copy that may still be under way
-  bool bindable : 1 = false;       ///< its operands stay where they are as long as the arena does
-  bool begins : 1 = false;         ///< a segment
+  bool dynamic : 1 = false;          ///< some extent is known only at run time
+  bool on_host : 1 = true;           ///< the kernel may be run directly
+  bool input_in_flight : 1 = false;  ///< an input comes by a copy that may still be under way
+  bool bindable : 1 = false;         ///< its operands stay where they are as long as the arena does
+  bool begins_segment : 1 = false;
   bool keeps_extents : 1 = false;  ///< of an assignment
   bool only_first : 1 = false;     ///< likewise: it leaves a value that is there
   std::uint16_t device = 0;
@@ -139,7 +139,7 @@ struct executable::compiled {
   /// Kernels made to plan with, by computation: those on the host. The first frame takes them.
   mutable std::vector<kernel_ptr> kernels;
   mutable std::atomic<bool> kernels_taken{false};
-  std::vector<value_kernel_ptr> performers;
+  std::vector<value_kernel_ptr> value_kernels;
   std::vector<exec::call_info> calls;
   std::uint32_t all_lanes = 0;  ///< also of functions
   std::vector<transfer> sends, receives;

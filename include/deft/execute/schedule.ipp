@@ -42,7 +42,7 @@ class compiler {
     put_in_order();
     plan_memory(c_);
     plan_segments(c_);
-    c_.may_park = c_.lanes.size() > 1 || !c_.queues.empty() || !c_.performers.empty();
+    c_.may_park = c_.lanes.size() > 1 || !c_.queues.empty() || !c_.value_kernels.empty();
     c_.all_lanes = static_cast<std::uint32_t>(c_.lanes.size());
     for (auto& call : c_.calls)
       for (auto& f : call.functions) {
@@ -254,9 +254,9 @@ class compiler {
       return lane;
     }
     if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
-      i.what = action::perform;
-      i.number = static_cast<std::uint32_t>(c_.performers.size());
-      c_.performers.push_back(k->make_value(
+      i.what = action::run_value_kernel;
+      i.number = static_cast<std::uint32_t>(c_.value_kernels.size());
+      c_.value_kernels.push_back(k->make_value(
           {n, *task_.store, c_.sends, c_.receives, task_.session, task_.master, task_.devices}));
       for (std::uint32_t a = 0; a < i.ins; ++a) keep(input(i, a));
       if (n.op->role == op_role::send) {
@@ -274,7 +274,7 @@ class compiler {
         for (const auto& r : n.op->resources(n.attributes)) {
           c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
           c_.variable_types.push_back(type_of(r.holds));
-          i.keeps_extents = !r.like.empty();
+          i.keeps_extents = !r.extents_of.empty();
           i.only_first = r.only_first;
           const std::lock_guard lock(c_.variables.back()->guard);
           c_.generations.push_back(c_.variables.back()->generation);
@@ -393,7 +393,8 @@ class compiler {
           c_.items.push_back(items_[entry.number]);
           item& i = c_.items.back();
           for (std::uint32_t a = 0; a < i.ins; ++a)
-            i.awaits = i.awaits || c_.values[c_.values[input(i, a)].root].event != none;
+            i.input_in_flight =
+                i.input_in_flight || c_.values[c_.values[input(i, a)].root].event != none;
           if (has_computation(i)) i.number = place_computation(i.number, mine);
           continue;
         }

@@ -42,7 +42,7 @@ void plan_segments(executable::compiled& c) {
       if (k == first) ++k;
       segment_info s = segment_of(c, first, k);
       if (k - first < fewest_launches || s.launches < fewest_launches) continue;
-      c.items[first].begins = true;
+      c.items[first].begins_segment = true;
       c.segments.push_back(std::move(s));
     }
 }

@@ -141,7 +141,7 @@ struct resource_ref {
   tensor_type holds;  ///< as declared; dtype none where it holds no single value
   /// Of an update that keeps the resource's extents: the name of the resource, in the same
   /// container, whose extents it always has. Empty: an assignment may change them.
-  std::string like = {};
+  std::string extents_of = {};
   bool only_first = false;  ///< of an assignment: it leaves a value that is there
 };
 

@@ -13,14 +13,14 @@ struct variable_state {
   std::string variable_name;  ///< with its name scopes: the variable's identity on its task
   dtype type = dtype::none;
   dims shape;
-  std::string like;  ///< of an update: see resource_ref
+  std::string extents_of;  ///< of an update: see resource_ref
   static constexpr auto fields = field_list(
       field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
       field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape},
-      field{"like", &variable_state::like});
+      field{"extents_of", &variable_state::extents_of});
 
   resource_ref resource() const {
-    return {{"variable", container, variable_name}, {shape, type}, like};
+    return {{"variable", container, variable_name}, {shape, type}, extents_of};
   }
 
   tensor_type checked(std::string_view op) const;
@@ -107,14 +107,14 @@ namespace deft::detail {
 /// that variable's device, and keeps it alive.
 output at_variable(const op_def& def, const output& variable, attr_list attributes,
                    std::span<const output> inputs, source_place w);
-/// Adds an update of the variable whose node's output `variable` is, on its device. `like`: of one
-/// that keeps the variable's extents, which are always those of that variable.
+/// Adds an update of the variable whose node's output `variable` is, on its device. `extents_of`:
+/// of one that keeps the variable's extents, which are always those of that variable.
 output update(const op_def& def, const output& variable, const output& value, source_place w,
-              std::string_view like = {});
+              std::string_view extents_of = {});
 template <class Op>
 output update(const output& variable, const output& value, source_place w,
-              std::string_view like = {}) {
-  return update(record_of<Op>, variable, value, w, like);
+              std::string_view extents_of = {}) {
+  return update(record_of<Op>, variable, value, w, extents_of);
 }
 
 template <class T, class X>

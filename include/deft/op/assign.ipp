@@ -40,11 +40,11 @@ output at_variable(const op_def& def, const output& variable, attr_list attribut
 }
 
 output update(const op_def& def, const output& variable, const output& value, source_place w,
-              std::string_view like) {
+              std::string_view extents_of) {
   attr_list attributes = variable.node->attributes;
-  if (!like.empty()) {
+  if (!extents_of.empty()) {
     auto state = decode<op::assign>(attributes);
-    state.like = like;
+    state.extents_of = extents_of;
     attributes = encode(state);
   }
   return at_variable(def, variable, std::move(attributes), {&value, 1}, w);

@@ -8,7 +8,7 @@
 namespace deft::ext::plan {
 
 /// A node that was not fused with its consumer, and the reason.
-struct kept_apart {
+struct unfused_edge {
   node_name node, user;
   std::string reason;
 };
@@ -24,7 +24,7 @@ struct kept_apart {
 /// out: a zero divisor could stop the pass half way. If `can_run` is given, nodes are fused only on
 /// devices for which it accepts the fused operation. Returns the nodes that were kept apart, with
 /// the reasons.
-std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
-                             const can_run_test& can_run = {});
+std::vector<unfused_edge> fuse(graph_def& g, std::span<edge_def> fetches,
+                               const can_run_test& can_run = {});
 
 }  // namespace deft::ext::plan

@@ -32,7 +32,7 @@ fuser::fuser(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_
       if (r.updated) ++updates_[r.ref.key];
 }
 
-std::vector<kept_apart> fuser::run() {
+std::vector<unfused_edge> fuser::run() {
   bool changed = false;
   for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
     const node_def& r = graph_.nodes[root];
@@ -177,8 +177,8 @@ void fuser::finish() {
   prune(graph_, fetches_);
 }
 
-std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
-                             const can_run_test& can_run) {
+std::vector<unfused_edge> fuse(graph_def& g, std::span<edge_def> fetches,
+                               const can_run_test& can_run) {
   return fuser(g, fetches, can_run).run();
 }
 

@@ -32,7 +32,7 @@ const char* fuser::join(group& g, std::uint32_t fold) {
   const std::size_t said = apart_.size();
   const group other = gather_inputs(fold);
   apart_.resize(said);
-  if (!extents_.same(g.like, other.like) || !meet(g, other)) return "";
+  if (!extents_.same(g.like, other.like) || !sets_intersect(g, other)) return "";
   group both = g;
   both.members.insert(other.members.begin(), other.members.end());
   both.folds_all = g.folds_all || other.folds_all;
@@ -60,7 +60,7 @@ const char* fuser::join(group& g, std::uint32_t fold) {
   return nullptr;
 }
 
-bool fuser::meet(const group& a, const group& b) const {
+bool fuser::sets_intersect(const group& a, const group& b) const {
   std::set<std::uint32_t> of_a(a.members);
   for (auto m : a.members)
     for (auto e : node(m).inputs) of_a.insert(e.node);

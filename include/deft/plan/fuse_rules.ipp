@@ -18,14 +18,14 @@ bool fuser::is_joining_update(std::uint32_t u) const {
 
 bool fuser::keeps_extents(const node_def& assignment) const {
   const resource_ref r = resource_of(assignment);
-  return r.holds.shape.is_static() || !r.like.empty();
+  return r.holds.shape.is_static() || !r.extents_of.empty();
 }
 
 bool fuser::same_extents(std::uint32_t update, std::uint32_t other) const {
   const resource_ref a = resource_of(node(update)), b = resource_of(node(other));
   if (!(a.holds.shape == b.holds.shape)) return false;
   const auto of = [](const resource_ref& r) {
-    return std::pair(r.key.container, r.like.empty() ? r.key.name : r.like);
+    return std::pair(r.key.container, r.extents_of.empty() ? r.key.name : r.extents_of);
   };
   return a.holds.shape.is_static() || of(a) == of(b);
 }

@@ -35,7 +35,7 @@ class fuser {
  public:
   fuser(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_run);
 
-  std::vector<kept_apart> run();
+  std::vector<unfused_edge> run();
 
  private:
   bool has_kernel(std::uint32_t root) const { return has_kernel(root, node(root).outputs[0].type); }
@@ -110,7 +110,7 @@ class fuser {
     return class_of(graph_, g, fold) == extent_class::row && keeps_dims(node(fold));
   }
   /// Whether one needs, for each element, what the other needs or gives.
-  bool meet(const group& a, const group& b) const;
+  bool sets_intersect(const group& a, const group& b) const;
   bool has_extents_of(const group& g, std::uint32_t n) const {
     return !node(n).outputs.empty() && extents_.same(n, g.like);
   }
@@ -152,7 +152,7 @@ class fuser {
   std::vector<double> positions_;
   moved_values moved_;
   update_counts updates_;
-  std::vector<kept_apart> apart_;
+  std::vector<unfused_edge> apart_;
 };
 
 }  // namespace deft::ext::plan

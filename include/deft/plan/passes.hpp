@@ -30,7 +30,7 @@ struct prepared {
   graph_def placed;  ///< the whole graph, each node on its device
   std::vector<part> parts;
   std::vector<pass_size> passes;
-  std::vector<kept_apart> apart;  ///< nodes that were not fused
+  std::vector<unfused_edge> apart;  ///< nodes that were not fused
 };
 
 /// Folds, places, fuses, orders and cuts `flat`, whose nodes must be valid. In debug builds the

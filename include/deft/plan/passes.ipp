@@ -55,9 +55,9 @@ class pipeline {
 
   /// All but cutting. `passed` is told when a pass is done. `preferred`: see placement_options.
   template <class Passed>
-  std::vector<kept_apart> run(graph_def& g, std::vector<edge_def>& fetches, placement own_task,
-                              placement preferred, const Passed& passed) {
-    std::vector<kept_apart> apart;
+  std::vector<unfused_edge> run(graph_def& g, std::vector<edge_def>& fetches, placement own_task,
+                                placement preferred, const Passed& passed) {
+    std::vector<unfused_edge> apart;
     if (options_.fuse) {
       raise_checks(g, fetches);
       if (check_passes) validate(g);

@@ -9,10 +9,10 @@
 #include <deft/plan/fuse.ipp>
 #include <deft/plan/fuse_joins.ipp>
 #include <deft/plan/fuse_rules.ipp>
-#include <deft/plan/literals.ipp>
 #include <deft/plan/order.ipp>
 #include <deft/plan/passes.ipp>
 #include <deft/plan/place.ipp>
+#include <deft/plan/plan_shape.ipp>
 #include <deft/plan/region.ipp>
 #include <deft/plan/rewrite.ipp>
 #include <deft/plan/shapes.ipp>

@@ -80,7 +80,7 @@ struct plan_limits {
 struct plan_description {
   graph_def placed;  ///< the nodes of the pruned graph, each with its device
   std::vector<plan::pass_size> passes;
-  std::vector<plan::kept_apart> apart;  ///< pairs of nodes that fusion did not join
+  std::vector<plan::unfused_edge> apart;  ///< pairs of nodes that fusion did not join
 };
 
 /// Makes plans and runs them: a master in this process, or a connection to one.

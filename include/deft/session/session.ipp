@@ -181,7 +181,7 @@ std::shared_ptr<ready_plan> session_impl::plan_family(flat_graph flat,
                                                       std::vector<integers> literals,
                                                       std::size_t feeds,
                                                       const plan_limits& limits) {
-  plan::outline key(flat);
+  plan::plan_shape key(flat);
   std::shared_ptr<family> members;
   std::vector<bool> is_runtime_literal;
   std::shared_ptr<ready_plan> plan, outdated;  // destroyed without the lock

@@ -2,7 +2,7 @@
 // deft/session/session_impl.hpp: the plans that a session keeps.
 #pragma once
 #include <atomic>
-#include <deft/plan/literals.hpp>
+#include <deft/plan/plan_shape.hpp>
 #include <deft/session/session.hpp>
 #include <list>
 #include <mutex>
@@ -46,7 +46,7 @@ class session_impl {
     std::size_t fetches;
     std::shared_ptr<ready_plan> plan;
   };
-  /// What is known of the graphs that share one outline.
+  /// What is known of the graphs that share one plan shape.
   struct family {
     std::vector<integers> literals;        ///< of the fused nodes of the first graph
     std::vector<bool> is_runtime_literal;  ///< for each fused node
@@ -69,10 +69,10 @@ class session_impl {
   std::mutex guard_;
   std::list<entry> entries_;  ///< most recently used first
   std::unordered_multimap<std::uint64_t, std::list<entry>::iterator> by_hash_;
-  struct outline_hash {
-    std::size_t operator()(const plan::outline& o) const { return o.hash(); }
+  struct plan_shape_hash {
+    std::size_t operator()(const plan::plan_shape& o) const { return o.hash(); }
   };
-  std::unordered_map<plan::outline, std::shared_ptr<family>, outline_hash> families_;
+  std::unordered_map<plan::plan_shape, std::shared_ptr<family>, plan_shape_hash> families_;
   bool closed_ = false;
 };
 

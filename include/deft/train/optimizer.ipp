@@ -100,10 +100,10 @@ update_target::operator any_tensor() const {
 template <class Op>
 update_target::updated update_target::write(const any_tensor& value) const {
   // Where extents are known only at run time, a plan has to be told which are equal.
-  const std::string like = variable_.shape().is_static() ? ""
-                           : slot_of_.empty()            ? variable_.name()
-                                                         : slot_of_;
-  const any_tensor made(detail::update<Op>(variable_.handle(), value.handle(), {}, like));
+  const std::string extents_of = variable_.shape().is_static() ? ""
+                                 : slot_of_.empty()            ? variable_.name()
+                                                               : slot_of_;
+  const any_tensor made(detail::update<Op>(variable_.handle(), value.handle(), {}, extents_of));
   return {operation(made.handle().node), made};
 }
 

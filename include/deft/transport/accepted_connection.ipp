@@ -64,7 +64,7 @@ served::work accepted_connection::serve() {
   }
 }
 bool accepted_connection::look_again(std::chrono::steady_clock::time_point now) {
-  return phase_ == phase::open && !state_->is_silent() && wait_.look_again(now);
+  return phase_ == phase::open && !state_->spins_suspended() && wait_.look_again(now);
 }
 void accepted_connection::rest() {
   rested_ = true;
@@ -72,9 +72,9 @@ void accepted_connection::rest() {
 }
 
 bool accepted_connection::wait_until_heard(std::chrono::microseconds unseen) {
-  if (phase_ != phase::open || !state_->is_silent() || !table_->begin_helping()) return false;
+  if (phase_ != phase::open || !state_->spins_suspended() || !table_->begin_helping()) return false;
   const bool helped = table_->handler.wait_until_heard(
-      [c = state_.get()] { return !c->is_silent() || c->lost(); }, unseen);
+      [c = state_.get()] { return !c->spins_suspended() || c->lost(); }, unseen);
   table_->end_helping();
   return helped;
 }

@@ -227,7 +227,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     notified_ = true;
     for (unsigned turn = 1;; ++turn) {
       auto seen = epoch_.load();
-      if (version_.load() != known_version_) look_around();
+      if (version_.load() != known_version_) refresh_channels();
       bool some = false;
       const bool few = known_.size() <= looked_at;
       if (few || notified_.exchange(false))
@@ -261,7 +261,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     }
   }
 
-  void look_around() {
+  void refresh_channels() {
     std::lock_guard lock(guard_);
     known_ = channels_;
     known_version_ = version_.load();

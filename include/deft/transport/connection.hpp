@@ -40,10 +40,10 @@ class connection {
   arrival try_receive(message& m);
 
   /// Says that the peer waits for something that others produce, and is unlikely to send anything
-  /// soon, so that no thread spins for its next message. Each suspend_heartbeats needs an
-  /// end_silence.
-  void suspend_heartbeats();
-  void end_silence();
+  /// soon, so that no thread spins for its next message. Each suspend_spinning needs a
+  /// resume_spinning.
+  void suspend_spinning();
+  void resume_spinning();
 
   /// Waits until everything sent has been written, or the connection is lost. False if the deadline
   /// passed first.

@@ -272,8 +272,8 @@ namespace deft::ext {
 connection::connection(std::shared_ptr<detail::connection_state> state)
     : state_(std::move(state)) {}
 connection::~connection() { state_->close(); }
-void connection::suspend_heartbeats() { state_->add_silence(1); }
-void connection::end_silence() { state_->add_silence(-1); }
+void connection::suspend_spinning() { state_->add_spin_suspensions(1); }
+void connection::resume_spinning() { state_->add_spin_suspensions(-1); }
 void connection::send(const message& m) {
   if (m.kind == message_kind::error && queued() > 2 * most_bytes()) state_->close();
   state_->send(m);

@@ -49,9 +49,9 @@ class connection_state final : public loop_member,
   void set_limits(const wire_limits& limits) { reader_.set_limits(limits); }
   /// Applies the terms exchanged in the handshake, and begins the heartbeats.
   void agree(const peer_terms& own, const peer_terms& of_peer);
-  /// See connection::suspend_heartbeats.
-  void add_silence(int by) { silence_.fetch_add(by, std::memory_order_relaxed); }
-  bool is_silent() const { return silence_.load(std::memory_order_relaxed) > 0; }
+  /// See connection::suspend_spinning.
+  void add_spin_suspensions(int by) { spin_suspensions_.fetch_add(by, std::memory_order_relaxed); }
+  bool spins_suspended() const { return spin_suspensions_.load(std::memory_order_relaxed) > 0; }
   /// Whether close was called on this end.
   bool closed_here() const { return closed_.load(std::memory_order_acquire); }
 
@@ -114,7 +114,7 @@ class connection_state final : public loop_member,
   std::size_t held_bytes_ = 0;
   std::string why_lost_;
   std::atomic<bool> lost_{false}, closed_{false}, refused_{false};
-  std::atomic<int> silence_{0};
+  std::atomic<int> spin_suspensions_{0};
   std::shared_ptr<const error> refusal_;  ///< used by the receiving thread
 
   std::mutex event_guard_;

@@ -23,7 +23,7 @@ class connection_handler {
   /// not moved out of `m` is reused for the next message. An error thrown here is the answer if the
   /// message has an id; otherwise it is logged, and data_loss or no memory ends the connection.
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
-  /// Called while a peer is silent (connection::suspend_heartbeats): waits until `heard()` is true,
+  /// Called while a peer is silent (connection::suspend_spinning): waits until `heard()` is true,
   /// and meanwhile reads the answers that the peer waits for. `unseen`: how long before another
   /// thread takes over this one's connections. Returns false at once if another thread reads them;
   /// returns soon once the handler should stop.

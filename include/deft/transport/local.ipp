@@ -199,7 +199,7 @@ class local_stream_t final : public stream {
     m.msg_iovlen = 1;
     // Only the descriptors of the memory are received; the system closes any others.
     alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
-    if (!memory_came_) {
+    if (!memory_received_) {
       m.msg_control = control;
       m.msg_controllen = sizeof control;
     }
@@ -251,7 +251,7 @@ class local_stream_t final : public stream {
   }
 
   std::ptrdiff_t take_memory() noexcept {
-    if (std::exchange(memory_came_, true)) return protocol_violation("it shared memory twice");
+    if (std::exchange(memory_received_, true)) return protocol_violation("it shared memory twice");
     const char* const wrong = memory_in_.open(std::move(given_[0]), std::move(given_[1]));
     return wrong ? protocol_violation(wrong) : 1;
   }
@@ -401,7 +401,7 @@ class local_stream_t final : public stream {
   bool drained_ = false;  ///< the last read returned less than it asked for
   slot_reader memory_in_;
   std::array<file_descriptor, 2> given_;  ///< received with the bytes in the buffer
-  bool memory_came_ = false;
+  bool memory_received_ = false;
   std::size_t left_ = 0;  ///< of the current record
   bool in_memory_ = false;
   std::uint8_t slot_ = 0;  ///< the current one, and where the rest of the record is in it

@@ -94,7 +94,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       std::lock_guard out(out_guard_);
       if (flush() == 0) {
         std::lock_guard lock(ssl_guard_);
-        if (established_ && !fault_ && !std::exchange(said_end_, true)) {
+        if (established_ && !fault_ && !std::exchange(sent_end_, true)) {
           ERR_clear_error();
           SSL_shutdown(ssl_.get());
           out_.swap(sealed_);
@@ -155,7 +155,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     }
     // A record begins with its type: that of a handshake, or of an alert from a peer that refuses
     // one.
-    const bool first = !std::exchange(heard_, true);
+    const bool first = !std::exchange(received_, true);
     if (first && to[0] != SSL3_RT_HANDSHAKE && to[0] != SSL3_RT_ALERT) return foreign_ = true, -1;
     return static_cast<int>(n);
   }
@@ -431,7 +431,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
   std::uint64_t records_sent_ = 0;
   std::unique_ptr<const error> fault_;
   std::vector<std::string> uses_;  ///< of the peer's certificate; constant once established_
-  bool heard_ = false, has_ended_ = false, said_end_ = false;
+  bool received_ = false, has_ended_ = false, sent_end_ = false;
   bool reported_fault_ = false;  ///< the reader was told of the fault
   bool readable_ = false;        ///< settled_ or fault_ has changed, for waits
   std::ptrdiff_t end_ = 0;       ///< the result that ended the inner stream

@@ -64,7 +64,7 @@ TEST_CASE("ids, numbers and strings of messages arrive") {
   CHECK_FALSE(travelled(wire::run_plan{}).can_be_cancelled);
   CHECK_FALSE(travelled(wire::run_plan{}).trace);
   CHECK(travelled(wire::cancel_run{8, 9}).call == 9);
-  CHECK(travelled(wire::settle_run{8, 9, 10s}).patience == 10s);
+  CHECK(travelled(wire::resolve_run{8, 9, 10s}).patience == 10s);
   CHECK(travelled(wire::reset{"models"}).container == "models");
   CHECK(travelled(wire::reset_cluster{3, "models"}).container == "models");
   CHECK(travelled(wire::wait_signal{"ready"}).name == "ready");

@@ -31,8 +31,8 @@ TEST_CASE("every kind of message is refused from those who may not send it") {
         return pack(wire::tensors{77, 1, {1}, {any_array::scalar(1.f)}});
       case kind::cancel_step:
         return pack(wire::cancel_step{77, 1});
-      case kind::settle_step:
-        return pack(wire::settle_step{77, 1});
+      case kind::resolve_step:
+        return pack(wire::resolve_step{77, 1});
       case kind::drop_part:
         return pack(wire::drop_part{77, 1});
       case kind::drop_session:
@@ -51,8 +51,8 @@ TEST_CASE("every kind of message is refused from those who may not send it") {
         return pack(wire::run_plan{.session = session});
       case kind::cancel_run:
         return pack(wire::cancel_run{session, 1});
-      case kind::settle_run:
-        return pack(wire::settle_run{session, 1});
+      case kind::resolve_run:
+        return pack(wire::resolve_run{session, 1});
       case kind::drop_plan:
         return pack(wire::drop_plan{session, 1});
       case kind::cluster_devices:

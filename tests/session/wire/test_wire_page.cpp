@@ -122,7 +122,7 @@ std::string type_name() {
     return "part";
   else if constexpr (std::is_same_v<T, plan::pass_size>)
     return "pass";
-  else if constexpr (std::is_same_v<T, plan::kept_apart>)
+  else if constexpr (std::is_same_v<T, plan::unfused_edge>)
     return "pair";
   else if constexpr (std::is_same_v<T, device_info>)
     return "device";
@@ -171,10 +171,10 @@ std::map<std::string, std::vector<std::string>> types_of_messages() {
   return {DEFT_TYPED(register_part),  DEFT_TYPED(run_part),       DEFT_TYPED(tensors),
           DEFT_TYPED(cancel_step),    DEFT_TYPED(drop_part),      DEFT_TYPED(drop_session),
           DEFT_TYPED(devices),        DEFT_TYPED(reset),          DEFT_TYPED(link_lost),
-          DEFT_TYPED(settle_step),    DEFT_TYPED(open_session),   DEFT_TYPED(make_plan),
+          DEFT_TYPED(resolve_step),   DEFT_TYPED(open_session),   DEFT_TYPED(make_plan),
           DEFT_TYPED(run_plan),       DEFT_TYPED(drop_plan),      DEFT_TYPED(cluster_devices),
           DEFT_TYPED(reset_cluster),  DEFT_TYPED(close_session),  DEFT_TYPED(cancel_run),
-          DEFT_TYPED(describe_plan),  DEFT_TYPED(settle_run),     DEFT_TYPED(wait_signal),
+          DEFT_TYPED(describe_plan),  DEFT_TYPED(resolve_run),    DEFT_TYPED(wait_signal),
           DEFT_TYPED(set_signal),     DEFT_TYPED(done),           DEFT_TYPED(nothing),
           DEFT_TYPED(values),         DEFT_TYPED(session_opened), DEFT_TYPED(plan_made),
           DEFT_TYPED(plan_described), DEFT_TYPED(fate_of_step),   DEFT_TYPED(device_list)};

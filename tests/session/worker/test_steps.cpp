@@ -88,11 +88,11 @@ TEST_CASE("a task answers how a step ended, on another connection too, and repea
   local_cluster c{{"worker", 2}};
   const std::string name = "/job:worker/replica:0/task:0";
   testing::raw_caller master(c, name, 1);
-  const auto settle = [](std::uint64_t step) {
-    return wire::pack(wire::settle_step{session_id, step});
+  const auto resolve = [](std::uint64_t step) {
+    return wire::pack(wire::resolve_step{session_id, step});
   };
   const auto fate_of = [&](testing::raw_caller& asks, std::uint64_t step) {
-    return wire::unpack<wire::fate_of_step>(asks.answer(settle(step))).fate;
+    return wire::unpack<wire::fate_of_step>(asks.answer(resolve(step))).fate;
   };
   const wire::register_part part{session_id, handle, waiting_part(), {}};
   master.to->post(wire::pack(wire::register_part(part)));
@@ -126,7 +126,7 @@ TEST_CASE("a task answers how a step ended, on another connection too, and repea
   CHECK(o.says("step 1 has already ended"));
   // So does a session that the task has never heard of.
   CHECK(wire::unpack<wire::fate_of_step>(
-            again.answer(wire::pack(wire::settle_step{session_id + 1, 1})))
+            again.answer(wire::pack(wire::resolve_step{session_id + 1, 1})))
             .fate == step_fate::unchanged);
   again.to->post(wire::pack(wire::register_part{session_id + 1, handle, waiting_part(), {}}));
   wire::run_part late = run(1, 1);
@@ -169,7 +169,7 @@ TEST_CASE("the end of a connection that was replaced does not fail later steps")
 TEST_CASE("how steps of unknown sessions ended is told for a limited number of them") {
   local_cluster c{{"worker", 2}};
   const auto fate_of = [&](testing::raw_caller& asks, std::uint64_t session) {
-    return wire::unpack<wire::fate_of_step>(asks.answer(wire::pack(wire::settle_step{session, 1})))
+    return wire::unpack<wire::fate_of_step>(asks.answer(wire::pack(wire::resolve_step{session, 1})))
         .fate;
   };
   testing::raw_caller one(c, "client", 1), other(c, "client", 1);

@@ -193,7 +193,7 @@ class remote_engine final : public engine {
     if (session_->closed) fail(errc::failed_precondition, "the session is closed");
     try {
       return session_
-          ->call(wire::settle_run{session_->id, step, left(until)}, later(until, grace),
+          ->call(wire::resolve_run{session_->id, step, left(until)}, later(until, grace),
                  "asking how a step ended")
           .fate;
     } catch (const error&) {

@@ -14,7 +14,7 @@
 namespace deft::ext {
 
 /// One step: the calls to the other tasks, and this task's own part. It never blocks: every event
-/// calls look(), and the thread whose event was the last one ends the step.
+/// calls check_finished(), and the thread whose event was the last one ends the step.
 class master_plan::distributed_step final : public session_events,
                                             public std::enable_shared_from_this<distributed_step> {
  public:
@@ -44,16 +44,16 @@ class master_plan::distributed_step final : public session_events,
       std::lock_guard lock(guard_);
       if (!failure_) failure_ = std::move(failure);
     }
-    look();
+    check_finished();
   }
 
   /// The time for the step is over.
   void expire() {
     late_ = true;
-    look();
+    check_finished();
   }
 
-  void on_channel_lost() override { look(); }
+  void on_channel_lost() override { check_finished(); }
 
   void on_link_lost(const wire::link_lost& l) override {
     {
@@ -61,10 +61,10 @@ class master_plan::distributed_step final : public session_events,
       if (l.step < number_) return;
       losses_.push_back(l);  // may arrive before all tasks are called
     }
-    look();
+    check_finished();
   }
 
-  void look_at_runs() override {
+  void warn_of_long_runs() override {
     constexpr auto long_time = std::chrono::seconds(10);
     std::lock_guard lock(guard_);
     if (warned_ || state_ == state::over || std::chrono::steady_clock::now() - began_ < long_time)
@@ -103,7 +103,7 @@ class master_plan::distributed_step final : public session_events,
     }
     /// Only a failure, or the last answer, can end the step.
     void answered(pending& p) override {
-      if (--step->unanswered_ == 0 || p.failed()) step->look();
+      if (--step->unanswered_ == 0 || p.failed()) step->check_finished();
     }
   };
 
@@ -133,7 +133,7 @@ class master_plan::distributed_step final : public session_events,
     if (number_to_) *number_to_ = number_;
     if (plan_->draws_) draw_ = tasks_.next_draw();
     const auto look = [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->look();
+      if (const auto self = weak.lock()) self->check_finished();
     };
     on_close_.emplace(tasks_.closing(), look);
     if (cancel_.stop_possible()) on_cancel_.emplace(cancel_, look);
@@ -165,7 +165,7 @@ class master_plan::distributed_step final : public session_events,
                         self->links_[i] = std::move(c);
                         if (--self->unlinked_ > 0 && !self->failure_) return;
                       }
-                      self->failure_ ? self->look() : self->send();
+                      self->failure_ ? self->check_finished() : self->send();
                     });
   }
 
@@ -191,7 +191,7 @@ class master_plan::distributed_step final : public session_events,
       state_ = state::running;
       if (!failure_) failure_ = std::move(failure);
     }
-    look();
+    check_finished();
   }
 
   void run_own_part() {
@@ -201,7 +201,7 @@ class master_plan::distributed_step final : public session_events,
     step_callback done = [self = shared_from_this()](step_outcome o) {
       self->own_.outcome = std::move(o);
       self->own_.done = true;
-      self->look();
+      self->check_finished();
     };
     own_.done = false;
     own_.begun = true;
@@ -218,7 +218,7 @@ class master_plan::distributed_step final : public session_events,
   }
 
   /// Ends the step if all parts are done, or if it has failed and the own part has ended.
-  void look() {
+  void check_finished() {
     bool fails_now = false, ends = false;
     {
       std::lock_guard lock(guard_);

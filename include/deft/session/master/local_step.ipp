@@ -81,10 +81,10 @@ class master_plan::local_step {
 };
 
 /// A step that no thread waits for: lanes that had to wait go on on background threads.
-class master_plan::unattended_step final : public step_driver,
-                                           public std::enable_shared_from_this<unattended_step> {
+class master_plan::background_step final : public step_driver,
+                                           public std::enable_shared_from_this<background_step> {
  public:
-  unattended_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
+  background_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
                   const run_options& options, run_callback done)
       : under_way_(plan->tasks_->cluster()->background().begin()),
         plan_(std::move(plan)),
@@ -135,7 +135,7 @@ class master_plan::unattended_step final : public step_driver,
   local_step step_;
   run_callback done_;
   std::unique_ptr<executable::frame> frame_;
-  std::shared_ptr<unattended_step> self_;  ///< until the end, as nothing else may refer to it
+  std::shared_ptr<background_step> self_;  ///< until the end, as nothing else may refer to it
 };
 
 step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_options& options) {
@@ -159,7 +159,7 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
 
 void master_plan::start_here(std::span<const feed_ref> feeds, const run_options& options,
                              const run_callback& done) {
-  std::make_shared<unattended_step>(shared_from_this(), feeds, options, done)->begin();
+  std::make_shared<background_step>(shared_from_this(), feeds, options, done)->begin();
 }
 
 }  // namespace deft::ext

@@ -37,7 +37,7 @@ class cluster_master final : public master_engine {
                      then) override {
     auto plan = plan_for(std::move(flat), limits);
     if (plan->is_local()) return then(std::move(plan), nullptr);
-    plan->register_parts(limits.until, [plan, reads = unattended(), then = std::move(then)](
+    plan->register_parts(limits.until, [plan, reads = background_reads(), then = std::move(then)](
                                            std::shared_ptr<const error> failure) {
       then(failure ? nullptr : plan, failure);
     });
@@ -54,7 +54,7 @@ class cluster_master final : public master_engine {
     const auto tasks = g ? tasks_of(*g) : all_tasks();
     if (tasks_->knows(tasks)) return true;
     tasks_->when_learned(tasks, limits,
-                         [then = std::move(then), reads = unattended()](
+                         [then = std::move(then), reads = background_reads()](
                              std::shared_ptr<const error> failure) { then(std::move(failure)); });
     return false;
   }
@@ -84,7 +84,7 @@ class cluster_master final : public master_engine {
                std::function<void(step_fate)> then) override {
     tasks_->check_open();
     tasks_->fate_of(step, until,
-                    [then = std::move(then), reads = unattended()](step_fate f) { then(f); });
+                    [then = std::move(then), reads = background_reads()](step_fate f) { then(f); });
   }
 
   void close() override {
@@ -109,13 +109,13 @@ class cluster_master final : public master_engine {
   }
   void reset(const std::string& container, failure_callback then) override {
     tasks_->check_open();
-    begin_reset(container, [then = std::move(then), reads = unattended()](
+    begin_reset(container, [then = std::move(then), reads = background_reads()](
                                std::shared_ptr<const error> failure) { then(std::move(failure)); });
   }
 
  private:
-  std::shared_ptr<worker::unattended> unattended() const {
-    return std::make_shared<worker::unattended>(tasks_->cluster());
+  std::shared_ptr<worker::background_reads> background_reads() const {
+    return std::make_shared<worker::background_reads>(tasks_->cluster());
   }
 
   /// All links come first: if one task cannot be reached, no other is asked.

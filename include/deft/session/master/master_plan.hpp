@@ -40,7 +40,7 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   };
   class distributed_step;
   class local_step;
-  class unattended_step;
+  class background_step;
 
   std::vector<task_directory::task_call> register_parts_by(
       const std::vector<std::shared_ptr<channel>>& links);

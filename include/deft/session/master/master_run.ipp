@@ -30,7 +30,7 @@ void master_plan::start(std::span<const feed_ref> feeds, const run_options& opti
   if (others_.empty() && !goes_on_later) return ready_plan::start(feeds, options, done);
   check_run(feeds);
   if (others_.empty()) return start_here(feeds, options, done);
-  auto reads = std::make_shared<worker::unattended>(tasks_->cluster());
+  auto reads = std::make_shared<worker::background_reads>(tasks_->cluster());
   auto step = std::make_shared<distributed_step>(
       shared_from_this(), feeds, options, [done, reads](run_outcome o) { done(std::move(o)); });
   const deadline until = deadline_of(options);
@@ -58,7 +58,7 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
   step->begin(options.cancel, until, false);
   auto over = [&] { return end.over.load(); };
   if (!h.wait_until(over, std::min(until, deadline_in(long_wait)))) {
-    step->look_at_runs();
+    step->warn_of_long_runs();
     if (!h.wait_until(over, until)) {
       step->expire();
       h.wait_until(over);

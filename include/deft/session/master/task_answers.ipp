@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/task_answers.ipp: questions to several tasks, for whose answers no thread
+// deft/session/master/task_answers.ipp: queries of several tasks, for whose answers no thread
 // waits.
 #pragma once
 #include <algorithm>
@@ -27,7 +27,7 @@ class task_directory::answers final : public answer_listener,
   void begin() {
     watch_.emplace(until_, std::stop_token(), directory_->closing());
     on_stop_.emplace(watch_->stop(), [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->look();
+      if (const auto self = weak.lock()) self->check_finished();
     });
     auto failure = failure_of([&] {
       for (std::size_t i = 0; i < calls_.size(); ++i)
@@ -38,13 +38,13 @@ class task_directory::answers final : public answer_listener,
       sent_ = true;
       failure_ = std::move(failure);
     }
-    look();
+    check_finished();
   }
 
-  void answered(pending&) override { look(); }
+  void answered(pending&) override { check_finished(); }
 
  private:
-  void look() {
+  void check_finished() {
     {
       std::lock_guard lock(guard_);
       if (!sent_ || over_) return;
@@ -93,10 +93,10 @@ void task_directory::when_answered(std::vector<task_call> calls, deadline until,
 }
 
 /// Asks the tasks of a step how it ended, again if their connections are lost meanwhile.
-class task_directory::settling final : public std::enable_shared_from_this<settling> {
+class task_directory::outcome_queries final : public std::enable_shared_from_this<outcome_queries> {
  public:
-  settling(std::shared_ptr<task_directory> d, std::uint64_t number, const step_updates& updates,
-           deadline until, std::function<void(step_fate)> then)
+  outcome_queries(std::shared_ptr<task_directory> d, std::uint64_t number,
+                  const step_updates& updates, deadline until, std::function<void(step_fate)> then)
       : directory_(std::move(d)),
         number_(number),
         wanted_(updates.tasks.size() + (updates.known ? 1 : 0)),
@@ -112,17 +112,18 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
     });
     for (auto t : tasks)
       if (t == directory_->self_name_)
-        directory_->cluster_->settle(directory_->session_, number_, nullptr,
-                                     [self = shared_from_this()](step_fate f) { self->add(f); });
+        directory_->cluster_->resolve_outcome(
+            directory_->session_, number_, nullptr,
+            [self = shared_from_this()](step_fate f) { self->add(f); });
       else
         ask(t);
   }
 
  private:
-  struct question final : answer_listener {
-    std::shared_ptr<settling> asks;
+  struct query final : answer_listener {
+    std::shared_ptr<outcome_queries> asks;
     placement task;
-    question(std::shared_ptr<settling> s, placement t) : asks(std::move(s)), task(t) {}
+    query(std::shared_ptr<outcome_queries> s, placement t) : asks(std::move(s)), task(t) {}
     void answered(pending& p) override {
       step_fate f{};
       const auto failure = failure_of([&] { f = wire::unpack<wire::fate_of_step>(p.get()).fate; });
@@ -138,8 +139,8 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
           if (!failure)
             failure = failure_of([&] {
               auto p =
-                  c->call(wire::pack(wire::settle_step{self->directory_->session_, self->number_}),
-                          std::make_shared<question>(self, task));
+                  c->call(wire::pack(wire::resolve_step{self->directory_->session_, self->number_}),
+                          std::make_shared<query>(self, task));
               std::unique_lock lock(self->guard_);
               if (!self->over_) return static_cast<void>(self->asked_.emplace_back(c, p));
               lock.unlock();
@@ -210,7 +211,7 @@ void task_directory::fate_of(std::uint64_t number, deadline until,
   }
   if (!updates) return then(step_fate::unknown);
   if (updates->tasks.empty()) return then(updates->known.value_or(step_fate::unchanged));
-  std::make_shared<settling>(shared_from_this(), number, *updates, until, std::move(then))
+  std::make_shared<outcome_queries>(shared_from_this(), number, *updates, until, std::move(then))
       ->begin(updates->tasks);
 }
 

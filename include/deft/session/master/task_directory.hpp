@@ -127,12 +127,12 @@ class task_directory final : public session_events,
 
   void on_link_lost(const wire::link_lost& l) override;
   void on_channel_lost() override;
-  void look_at_runs() override;
+  void warn_of_long_runs() override;
 
  private:
   class learning;
   class answers;
-  class settling;
+  class outcome_queries;
   /// Why nothing is waited for any more.
   error ended_error(const plan_limits& limits) const;
   std::vector<std::shared_ptr<session_events>> steps() const;

@@ -69,8 +69,8 @@ void task_directory::on_link_lost(const wire::link_lost& l) {
 void task_directory::on_channel_lost() {
   for (const auto& s : steps()) s->on_channel_lost();
 }
-void task_directory::look_at_runs() {
-  for (const auto& s : steps()) s->look_at_runs();
+void task_directory::warn_of_long_runs() {
+  for (const auto& s : steps()) s->warn_of_long_runs();
 }
 
 std::map<placement, std::uint64_t> task_directory::incarnations() const {
@@ -160,11 +160,11 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
   }
 
  private:
-  struct question final : answer_listener {
+  struct query final : answer_listener {
     std::shared_ptr<learning> asks;
     placement task;
     bool repeated;
-    question(std::shared_ptr<learning> l, placement t, bool again)
+    query(std::shared_ptr<learning> l, placement t, bool again)
         : asks(std::move(l)), task(t), repeated(again) {}
     void answered(pending& p) override {
       auto failure = failure_of([&] {
@@ -181,7 +181,7 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
     auto failure = failure_of([&] {
       wire::devices m;
       for (const auto& d : own_) m.known_kernels.push_back(d.kernels->hash());
-      c->call(wire::pack(m), std::make_shared<question>(shared_from_this(), t, repeated));
+      c->call(wire::pack(m), std::make_shared<query>(shared_from_this(), t, repeated));
     });
     if (failure) end_or_repeat(t, std::move(failure), repeated);
   }

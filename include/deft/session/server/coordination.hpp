@@ -114,8 +114,8 @@ class coordination {
   std::map<std::string, member> members_;                ///< all tasks, by name
   std::set<std::string> signals_;
   std::multimap<std::string, wire::caller> waiting_;
-  std::multimap<std::string, bool*> waiting_here_;       ///< set to true with the signal
-  std::vector<std::shared_ptr<done_report>> farewells_;  ///< that have begun
+  std::multimap<std::string, bool*> waiting_here_;          ///< set to true with the signal
+  std::vector<std::shared_ptr<done_report>> done_reports_;  ///< that have begun
 };
 
 }  // namespace deft::ext

@@ -96,7 +96,7 @@ void coordination::done(std::chrono::nanoseconds timeout) {
   {
     // Their connections stay: the end of one is a loss for steps that wait for values of this task.
     std::lock_guard lock(guard_);
-    farewells_.insert(farewells_.end(), all.begin(), all.end());
+    done_reports_.insert(done_reports_.end(), all.begin(), all.end());
   }
   for (const auto& f : all)
     if (const auto failure = f->over() ? f->failure() : nullptr; failure || !f->over())
@@ -188,7 +188,7 @@ void coordination::check_lost() const {
 /// When a lost worker is given up, or a missing one is to be logged.
 coordination::clock::time_point coordination::next_look() const {
   auto next = clock::now() +
-              (is_ps_ || farewells_.empty() ? std::chrono::hours(1) : std::chrono::seconds(1));
+              (is_ps_ || done_reports_.empty() ? std::chrono::hours(1) : std::chrono::seconds(1));
   for (const auto& name : awaited_) {
     const member& m = members_.at(name);
     if (!is_missing(m)) continue;
@@ -218,7 +218,7 @@ void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   const auto done = [&](const std::string& name) { return members_.at(name).done; };
   if (std::ranges::none_of(awaited_, done)) return;
   std::vector<std::shared_ptr<done_report>> failed;  // destroyed without the lock
-  std::erase_if(farewells_, [&](const auto& f) {
+  std::erase_if(done_reports_, [&](const auto& f) {
     if (!f->over() || !f->failure()) return false;
     members_.at(to_string(f->to())).told = false;
     failed.push_back(f);
@@ -234,7 +234,7 @@ void coordination::tell_that_it_serves(std::unique_lock<std::mutex>& lock) {
   for (const auto& n : others)
     told.push_back(done_report::begin(worker_, n, true, deadline_in(std::chrono::minutes(1))));
   lock.lock();
-  farewells_.insert(farewells_.end(), told.begin(), told.end());
+  done_reports_.insert(done_reports_.end(), told.begin(), told.end());
 }
 
 }  // namespace deft::ext

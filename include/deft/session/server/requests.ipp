@@ -14,10 +14,10 @@ namespace deft::ext {
 struct server_impl::requests
     : wire::dispatch_table<
           &server_impl::on_register_part, &server_impl::on_run_part, &server_impl::on_tensors,
-          &server_impl::on_cancel_step, &server_impl::on_settle_step, &server_impl::on_drop_part,
+          &server_impl::on_cancel_step, &server_impl::on_resolve_step, &server_impl::on_drop_part,
           &server_impl::on_drop_session, &server_impl::on_devices, &server_impl::on_reset,
           &server_impl::on_open_session, &server_impl::on_make_plan, &server_impl::on_describe_plan,
-          &server_impl::on_run_plan, &server_impl::on_cancel_run, &server_impl::on_settle_run,
+          &server_impl::on_run_plan, &server_impl::on_cancel_run, &server_impl::on_resolve_run,
           &server_impl::on_drop_plan, &server_impl::on_cluster_devices,
           &server_impl::on_reset_cluster, &server_impl::on_close_session,
           &server_impl::on_wait_signal, &server_impl::on_set_signal, &server_impl::on_done> {};
@@ -85,9 +85,10 @@ void server_impl::on_tensors(const wire::caller& from, wire::tensors&& m) {
 void server_impl::on_cancel_step(const wire::caller&, wire::cancel_step&& m) {
   worker_->cancel(m.session, m.step);
 }
-void server_impl::on_settle_step(const wire::caller& from, wire::settle_step&& m) {
-  worker_->settle(m.session, m.step, from.from().get(),
-                  [from](step_fate f) { from.answer_with([f] { return wire::fate_of_step{f}; }); });
+void server_impl::on_resolve_step(const wire::caller& from, wire::resolve_step&& m) {
+  worker_->resolve_outcome(m.session, m.step, from.from().get(), [from](step_fate f) {
+    from.answer_with([f] { return wire::fate_of_step{f}; });
+  });
 }
 void server_impl::on_drop_part(const wire::caller&, wire::drop_part&& m) {
   worker_->drop_part(m.session, m.handle);
@@ -240,7 +241,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
     if (can_be_cancelled) s->end_run(from.id());
     if (!others_run) return;
-    from.from()->end_silence();
+    from.from()->resume_spinning();
     w->channels().notify();
   };
   auto start = [from, plan, options, answer](std::vector<any_array>&& feeds) {
@@ -252,7 +253,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   };
   if (at_once) return start(std::move(m.feeds));
   if (others_run) {
-    from.from()->suspend_heartbeats();
+    from.from()->suspend_spinning();
     return start(std::move(m.feeds));
   }
   auto later = [start, feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds))] {
@@ -265,7 +266,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
 void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
   sessions_.find(m.session)->cancel_run(m.call);
 }
-void server_impl::on_settle_run(const wire::caller& from, wire::settle_run&& m) {
+void server_impl::on_resolve_run(const wire::caller& from, wire::resolve_run&& m) {
   auto s = sessions_.find(m.session);
   const std::uint64_t step = s->failed_step(m.call);
   if (step == 0) return from.answer(wire::fate_of_step());

@@ -53,7 +53,7 @@ class server_impl final : public connection_handler {
   void on_run_part(const wire::caller& from, wire::run_part&& m);
   void on_tensors(const wire::caller& from, wire::tensors&& m);
   void on_cancel_step(const wire::caller& from, wire::cancel_step&& m);
-  void on_settle_step(const wire::caller& from, wire::settle_step&& m);
+  void on_resolve_step(const wire::caller& from, wire::resolve_step&& m);
   void on_drop_part(const wire::caller& from, wire::drop_part&& m);
   void on_drop_session(const wire::caller& from, wire::drop_session&& m);
   void on_devices(const wire::caller& from, wire::devices&& m);
@@ -64,7 +64,7 @@ class server_impl final : public connection_handler {
   void on_describe_plan(const wire::caller& from, wire::describe_plan&& m);
   void on_run_plan(const wire::caller& from, wire::run_plan&& m);
   void on_cancel_run(const wire::caller& from, wire::cancel_run&& m);
-  void on_settle_run(const wire::caller& from, wire::settle_run&& m);
+  void on_resolve_run(const wire::caller& from, wire::resolve_run&& m);
   void on_drop_plan(const wire::caller& from, wire::drop_plan&& m);
   void on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m);
   template <class Request, class Work>

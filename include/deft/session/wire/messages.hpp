@@ -28,7 +28,7 @@ enum class kind : std::uint16_t {
   // Worker to master.
   link_lost = 24,
   // Master to worker again.
-  settle_step = 25,
+  resolve_step = 25,
   // Client to master.
   open_session = 32,
   make_plan = 33,
@@ -39,7 +39,7 @@ enum class kind : std::uint16_t {
   close_session = 38,
   cancel_run = 39,
   describe_plan = 40,
-  settle_run = 41,
+  resolve_run = 41,
   // Between the tasks of a training job.
   wait_signal = 48,
   set_signal = 49,
@@ -171,8 +171,8 @@ struct link_lost {
 };
 /// Stops a step of the session, and asks how it ended. It may have run on a connection that was
 /// lost since. A restarted task does not know.
-struct settle_step {
-  static constexpr kind number = kind::settle_step;
+struct resolve_step {
+  static constexpr kind number = kind::resolve_step;
   using answer = fate_of_step;
   std::uint64_t session = 0, step = 0;
   template <class F>
@@ -279,8 +279,8 @@ struct cancel_run {
   }
 };
 /// Stops what is left of a run that failed, and asks how its step ended.
-struct settle_run {
-  static constexpr kind number = kind::settle_run;
+struct resolve_run {
+  static constexpr kind number = kind::resolve_run;
   using answer = fate_of_step;
   std::uint64_t session = 0, call = 0;     ///< the id of the run_plan
   std::chrono::nanoseconds patience = {};  ///< how long other tasks may be waited for

@@ -43,7 +43,7 @@ void serialize(Archive& ar, pass_size& p, unsigned) {
   ar& named("pass", p.pass) & named("nodes", p.nodes);
 }
 template <class Archive>
-void serialize(Archive& ar, kept_apart& k, unsigned) {
+void serialize(Archive& ar, unfused_edge& k, unsigned) {
   deft::detail::serialize_name(ar, k.node);
   deft::detail::serialize_name(ar, k.user);
   ar& named("reason", k.reason);

@@ -26,7 +26,7 @@ class session_events {
   /// This process has lost its connection to a task.
   virtual void on_channel_lost() = 0;
   /// Called from time to time while runs are under way that no thread waits for.
-  virtual void look_at_runs() = 0;
+  virtual void warn_of_long_runs() = 0;
 };
 
 /// The parts that masters have registered on this task, and the steps that run them. Sessions are
@@ -85,19 +85,19 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Stops a step, and calls `then` with how it ended, once it has. One that has not begun never
   /// will. Remembers the last step_journal::most steps of a session. `from`: the connection by
   /// which the master asks; null for a master of this process.
-  void settle(std::uint64_t session, std::uint64_t step, const void* from,
-              step_journal::callback then);
+  void resolve_outcome(std::uint64_t session, std::uint64_t step, const void* from,
+                       step_journal::callback then);
 
   /// Registers a master of this process for the events of `session`, until that is dropped.
   void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
 
   /// A run that no thread waits for: while this lives, and a little longer, a background thread
   /// reads the messages for it.
-  class unattended {
+  class background_reads {
    public:
-    explicit unattended(const std::shared_ptr<worker>& w);
-    ~unattended();
-    unattended(const unattended&) = delete;
+    explicit background_reads(const std::shared_ptr<worker>& w);
+    ~background_reads();
+    background_reads(const background_reads&) = delete;
 
    private:
     const std::shared_ptr<worker> worker_;
@@ -146,7 +146,7 @@ class worker : public std::enable_shared_from_this<worker> {
   task_links links_;
   std::atomic<std::uint64_t> connections_{0};
   std::atomic<bool> stopped_{false};
-  std::atomic<int> unattended_{0};
+  std::atomic<int> background_reads_{0};
   std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;

@@ -290,8 +290,8 @@ std::vector<std::shared_ptr<session_events>> worker::masters() const {
   return all;
 }
 
-worker::unattended::unattended(const std::shared_ptr<worker>& w) : worker_(w) {
-  ++worker_->unattended_;
+worker::background_reads::background_reads(const std::shared_ptr<worker>& w) : worker_(w) {
+  ++worker_->background_reads_;
   worker_->read_lately_ = true;
   if (!worker_->reading_.exchange(true)) try {
       worker_->background_.run([w] { w->read_for_others(); });
@@ -299,22 +299,22 @@ worker::unattended::unattended(const std::shared_ptr<worker>& w) : worker_(w) {
       worker_->reading_ = false;  // the keeper thread reads, more slowly
     }
 }
-worker::unattended::~unattended() { --worker_->unattended_; }
+worker::background_reads::~background_reads() { --worker_->background_reads_; }
 
 void worker::read_for_others() {
   constexpr auto a_while = std::chrono::seconds(5);
   for (;;) {
     while (!channels().read_until([&] { return stopped_.load(); }, deadline_in(a_while)) &&
-           (read_lately_.exchange(false) || unattended_ > 0))
-      for (const auto& m : masters()) m->look_at_runs();
+           (read_lately_.exchange(false) || background_reads_ > 0))
+      for (const auto& m : masters()) m->warn_of_long_runs();
     reading_ = false;
     // A run may have begun in between.
-    if (stopped_ || unattended_ == 0 || reading_.exchange(true)) return;
+    if (stopped_ || background_reads_ == 0 || reading_.exchange(true)) return;
   }
 }
 
-void worker::settle(std::uint64_t session, std::uint64_t step, const void* from,
-                    step_journal::callback then) {
+void worker::resolve_outcome(std::uint64_t session, std::uint64_t step, const void* from,
+                             step_journal::callback then) {
   cancel(session, step);
   std::shared_ptr<step_journal> journal;
   {

@@ -280,10 +280,10 @@ class event final : public device_event, public std::enable_shared_from_this<eve
 
   bool done() const override {
     if (done_.load(std::memory_order_acquire)) return true;
-    return const_cast<event*>(this)->look(false);
+    return const_cast<event*>(this)->query(false);
   }
   void when_done(std::function<void()> f) override;
-  void synchronize() override { look(true); }
+  void synchronize() override { query(true); }
 
   cudaEvent_t native() const { return native_; }
   bool is_on(cudaStream_t s) const { return on_ == s; }
@@ -291,7 +291,7 @@ class event final : public device_event, public std::enable_shared_from_this<eve
   bool needs_host() const { return to_ != nullptr; }
 
  private:
-  bool look(bool wait) {
+  bool query(bool wait) {
     cudaError_t e = cudaSuccess;
     try {
       queues_->use();

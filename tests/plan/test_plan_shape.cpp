@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/plan/literals.hpp>
+#include <deft/plan/plan_shape.hpp>
 
 #include "graph/edit.hpp"
 #include "planning.hpp"
@@ -11,27 +11,27 @@ using testing::names;
 using testing::ops_of;
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph, "graphs that differ only in literals have one outline") {
+TEST_CASE_FIXTURE(own_graph, "graphs that differ only in literals have one plan shape") {
   placeholder<float, dyn> x("x"), y("y");
-  auto outline = [&](const auto& e) { return plan::outline(flat({tensor<float, dyn>(e)})); };
-  auto scaled = [&](float k) { return outline(x * k + 1.f); };
+  auto shape_of = [&](const auto& e) { return plan::plan_shape(flat({tensor<float, dyn>(e)})); };
+  auto scaled = [&](float k) { return shape_of(x * k + 1.f); };
   CHECK(scaled(2.f) == scaled(3.f));
   CHECK(scaled(2.f).hash() == scaled(3.f).hash());
-  const auto one = outline(x * 2.f);
-  auto other = [&](const plan::outline& o) { return o != one && o.hash() != one.hash(); };
-  CHECK(other(outline(y * 2.f)));
-  CHECK(other(outline(x + 2.f)));
-  CHECK(other(outline(x * 2.f * 2.f)));
+  const auto one = shape_of(x * 2.f);
+  auto other = [&](const plan::plan_shape& o) { return o != one && o.hash() != one.hash(); };
+  CHECK(other(shape_of(y * 2.f)));
+  CHECK(other(shape_of(x + 2.f)));
+  CHECK(other(shape_of(x * 2.f * 2.f)));
   auto elsewhere = on(device("/cpu:1"));
-  CHECK(other(outline(x * 2.f)));
+  CHECK(other(shape_of(x * 2.f)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "outlines tell devices apart that exist one after the other") {
+TEST_CASE_FIXTURE(own_graph, "plan shapes tell devices apart that exist one after the other") {
   placeholder<float, dyn> x("x");
   flat_graph f = flat({tensor<float, dyn>(x * 2.f)});
   auto on_task = [&](int i) {
     for (auto& n : f.graph.nodes) n.requested = intern(parse_device(str("/job:outline/task:", i)));
-    plan::outline o(f);
+    plan::plan_shape o(f);
     for (auto& n : f.graph.nodes) n.requested = nullptr;  // the name is forgotten
     return o;
   };
@@ -40,17 +40,17 @@ TEST_CASE_FIXTURE(own_graph, "outlines tell devices apart that exist one after t
   CHECK(on_task(0) == first);
 }
 
-TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
+TEST_CASE_FIXTURE(own_graph, "different graphs have different plan shapes") {
   placeholder<float, dyn, 2> x("x");
-  auto outline = [&](const flat_graph& f) { return plan::outline(f); };
+  auto shape_of = [&](const flat_graph& f) { return plan::plan_shape(f); };
   tensor<float, dyn, 2> e = x * 2.f;
   tensor<float, dyn> rows = sum(e, axis<1>);
   const flat_graph first = flat({rows}, {x});
-  const auto one = outline(first);
+  const auto one = shape_of(first);
   auto changed = [&](auto change) {
     flat_graph f = first;
     change(f);
-    return !(outline(f) == one);
+    return !(shape_of(f) == one);
   };
   CHECK_FALSE(changed([](flat_graph&) {}));
   CHECK_FALSE(changed([](flat_graph& f) { f.graph.nodes.back().name = "renamed"; }));
@@ -79,23 +79,23 @@ TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
   }));
 }
 
-TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
+TEST_CASE_FIXTURE(own_graph, "plan shapes compare the elements of constants") {
   placeholder<float, dyn> x("x");
-  auto outline = [&](const any_array& v) {
-    return plan::outline(flat({tensor<float, dyn>(tensor<float, dyn>(constant(v)) * x * 2.f)}));
+  auto shape_of = [&](const any_array& v) {
+    return plan::plan_shape(flat({tensor<float, dyn>(tensor<float, dyn>(constant(v)) * x * 2.f)}));
   };
   auto array = [](float last) {
     any_array a(dtype::float32, {3});
     for (int i = 0; i < 3; ++i) a.mutable_data<float>()[i] = i < 2 ? 1.f : last;
     return a;
   };
-  CHECK(outline(array(5.f)) == outline(array(5.f)));
-  CHECK_FALSE(outline(array(5.f)) == outline(array(6.f)));
-  // A graph with a control dependency has the same outline when it is written again.
+  CHECK(shape_of(array(5.f)) == shape_of(array(5.f)));
+  CHECK_FALSE(shape_of(array(5.f)) == shape_of(array(6.f)));
+  // A graph with a control dependency has the same plan shape when it is written again.
   variable<float> v("v", 0.f);
   auto after_update = [&] {
     auto after = control_dependencies(v.assign_add(1.f));
-    return plan::outline(flat({any_tensor(constant({1.f, 2.f}))}));
+    return plan::plan_shape(flat({any_tensor(constant({1.f, 2.f}))}));
   };
   const auto waiting = after_update();
   CHECK(waiting == after_update());
@@ -104,7 +104,7 @@ TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
   any_array bits(dtype::int32, {3});
   std::memcpy(bits.mutable_raw(), array(5.f).raw(), bits.bytes());
   const auto as = [&](const any_array& v) {
-    return plan::outline(flat({any_tensor(constant(v))}));
+    return plan::plan_shape(flat({any_tensor(constant(v))}));
   };
   CHECK_FALSE(as(bits) == as(array(5.f)));
 }

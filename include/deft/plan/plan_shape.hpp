@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/literals.hpp: compares graphs that differ only in the literals of their expressions.
+// deft/plan/plan_shape.hpp: compares graphs that differ only in the literals of their expressions.
 #pragma once
 #include <deft/core/any_array.hpp>
 #include <deft/graph/graph_def.hpp>
@@ -11,14 +11,14 @@ namespace deft::ext::plan {
 std::vector<integers> literals_of(const graph_def& g);
 
 /// Everything that a plan depends on except those literals and the names of nodes. Graphs with
-/// equal outlines have literals of the same number and dtypes, and can share a plan.
-class outline {
+/// equal plan shapes have literals of the same number and dtypes, and can share a plan.
+class plan_shape {
  public:
-  explicit outline(const flat_graph& flat);
+  explicit plan_shape(const flat_graph& flat);
 
   std::uint64_t hash() const { return hash_; }
   /// Compares the contents, not only the hash.
-  friend bool operator==(const outline& a, const outline& b) {
+  friend bool operator==(const plan_shape& a, const plan_shape& b) {
     return a.bytes_ == b.bytes_ && same_attributes(a.contents_, b.contents_);
   }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/literals.ipp: literals that are told apart from the graph, and fed.
+// deft/plan/plan_shape.ipp: literals that are told apart from the graph, and fed.
 #pragma once
 #include <deft/core/hash.hpp>
 #include <deft/graph/function.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
-#include <deft/plan/literals.hpp>
+#include <deft/plan/plan_shape.hpp>
 
 namespace deft::ext::plan {
 namespace {
@@ -30,7 +30,7 @@ void each_chosen(Graph& g, const std::vector<bool>& which, F&& f) {
 }
 
 /// Appends numbers of one to ten bytes, seven bits in each; longer things after their length.
-struct outline_writer {
+struct plan_shape_writer {
   std::string& to;
 
   void number(std::uint64_t v) {
@@ -79,8 +79,8 @@ std::vector<integers> literals_of(const graph_def& g) {
   return all;
 }
 
-outline::outline(const flat_graph& flat) {
-  outline_writer to{bytes_};
+plan_shape::plan_shape(const flat_graph& flat) {
+  plan_shape_writer to{bytes_};
   placement requested;
   std::string_view file;
   std::uint64_t contents = 0;                          // hashed
