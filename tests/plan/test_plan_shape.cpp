@@ -103,8 +103,8 @@ TEST_CASE_FIXTURE(own_graph, "plan shapes compare the elements of constants") {
   // The same bytes of another dtype are different.
   any_array bits(dtype::int32, {3});
   std::memcpy(bits.mutable_raw(), array(5.f).raw(), bits.bytes());
-  const auto as = [&](const any_array& v) {
-    return plan::plan_shape(flat({any_tensor(constant(v))}));
+  const auto as = [&](const any_array& value) {
+    return plan::plan_shape(flat({any_tensor(constant(value))}));
   };
   CHECK_FALSE(as(bits) == as(array(5.f)));
 }
