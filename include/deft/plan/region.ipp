@@ -63,145 +63,39 @@ bool is_old_value(const node_def& n, const node_def& update, const update_counts
 
 namespace {
 
+/// Writes the program of a group into its root. Nodes are visited in the order of put_tokens() in
+/// expr/lower.hpp, so that a region that the user also wrote as one expression finds its compiled
+/// kernel. An expression in the region stays a piece of it.
 class region_writer {
  public:
-  region_writer(graph_def& g, const group& of, const update_counts& updates, moved_values& moved)
-      : graph_(g), of_(of), updates_(updates), moved_(moved) {}
+  region_writer(graph_def& g, const group& of, const update_counts& counts, moved_values& moved)
+      : graph_(g),
+        of_(of),
+        counts_(counts),
+        moved_(moved),
+        is_region_(is_fold(g.nodes[of.root]) || of.row_axes > 0 || !of.outputs.empty()) {}
 
-  /// Visits nodes in the order of put_tokens() in expr/lower.hpp, so that a region that the
-  /// user also wrote as one expression finds its compiled kernel. An expression in the region stays
-  /// a piece of it.
   void write() {
-    using value = program_builder::value;
-    program_builder p;
-    integers immediates;
-    std::vector<edge_def> inputs;
-    std::unordered_map<edge_def, value, value_hash> known;  // inputs of a region
-    std::unordered_map<std::uint32_t, value> done;
-    auto literal = [&](dtype t, std::int64_t bits) {
-      immediates.push_back(bits);
-      return p.immediate(t);
-    };
-    node_def& r = graph_.nodes[of_.root];
-    const bool region = is_fold(r) || of_.row_axes > 0 || !of_.outputs.empty();
-    const node_numbers updates = updates_of(of_);
-    std::vector<value> variables;  // before their updates
-    std::vector<value> operands(updates.size());
-    std::vector<std::set<std::uint32_t>> before;
-    for (auto u : updates) {
-      variables.push_back(p.input(node(u).outputs[0].type));
-      before.push_back(needed_by(u));
-    }
-    // Where the node may use a variable that the region updates: not after it has been written.
-    auto old_value = [&](const node_def& from, std::uint32_t user) {
-      std::size_t u = 0;
-      while (u < updates.size() &&
-             !(is_old_value(from, node(updates[u]), updates_) && before[u].contains(user)))
-        ++u;
-      return u;
-    };
-    struct frame {
-      std::uint32_t node;
-      std::vector<value> args;
-    };
-    std::vector<frame> stack;
-    auto next = of_.outputs.begin();
-    auto start = [&](std::uint32_t n) {
-      if (!done.contains(n)) stack.push_back({n, {}});
-    };
-    start(of_.root);
-    while (true) {
-      while (stack.empty() && next != of_.outputs.end()) start(*next++);
-      if (stack.empty()) break;
-      frame& f = stack.back();
-      const node_def& n = node(f.node);
-      if (f.args.size() < n.inputs.size()) {
-        edge_def e = n.inputs[f.args.size()];
-        const node_def& from = node(e.node);
-        if (const auto u = old_value(from, f.node); u < updates.size()) {
-          f.args.push_back(variables[u]);
-        } else if (auto at = done.find(e.node); at != done.end()) {
-          f.args.push_back(at->second);
-        } else if (of_.has(e.node)) {
-          stack.push_back({e.node, {}});
-        } else if (is_literal(from) && !expression_in(n) && !is_fold(n)) {
-          const any_array a = decode<op::constant>(from.attributes).value;
-          f.args.push_back(visit_dtype(
-              a.type(), [&]<class T>() { return literal(a.type(), to_immediate(a.item<T>())); }));
-        } else if (auto seen = known.find(e); seen != known.end()) {
-          f.args.push_back(seen->second);
-        } else {
-          inputs.push_back(e);
-          f.args.push_back(p.input(from.outputs[e.port].type));
-          if (region) known.emplace(e, f.args.back());
-        }
-        continue;
-      }
-      if (expression_in(n)) {
-        const auto o = decode<op::fused>(n.attributes);
-        std::vector<value> values = std::move(f.args);
-        const bool late = values.size() > o.program->inputs.size();
-        for (std::size_t i = 0; i < o.immediates.size() && !late; ++i)
-          values.push_back(literal(o.program->immediates[i], o.immediates[i]));
-        const std::size_t first = p.operations();
-        for (const auto& c : o.program->code) {
-          std::array<value, 3> args;
-          for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
-          values.push_back(p.apply(*c.op, c.type, std::span(args).first(c.count)));
-        }
-        if (!late) p.end_piece(first);  // what is compiled for it takes literals
-        done.emplace(f.node, values.back());
-      } else if (is_fold(n)) {
-        done.emplace(f.node,
-                     p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(graph_, of_, f.node)));
-      } else if (const auto u = std::ranges::find(updates, f.node); u != updates.end()) {
-        const auto k = static_cast<std::size_t>(u - updates.begin());
-        const value both[] = {variables[k], f.args[0]};
-        operands[k] = f.args[0];
-        done.emplace(f.node,
-                     n.op->joins ? p.apply(*n.op->joins, n.outputs[0].type, both) : f.args[0]);
-      } else {
-        done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
-      }
-      stack.pop_back();
-    }
-    if (region) {
-      p.row_axes(of_.row_axes);
-      std::vector<tensor_type> types;
-      auto put_out = [&](std::uint32_t m) {
-        const node_def& n = node(m);
-        const extent_class where = class_of(graph_, of_, m);
-        p.output(done.at(m), where,
-                 where != extent_class::element && (!is_fold(n) || keeps_dims(n)));
-        moved_[m] = edge_def{of_.root, static_cast<std::uint32_t>(types.size())};
-        types.push_back(n.outputs[0]);
-      };
-      put_out(of_.root);
-      for (auto m : of_.outputs) put_out(m);
-      r.outputs = std::move(types);
-    }
-    r.inputs = std::move(inputs);
-    if (updates.empty()) {
-      r.op = &record_of<op::fused>;
-      r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
-      return;
-    }
-    op::fused_update u;
-    for (auto m : updates) {
-      const resource_ref which = resource_of(node(m));
-      u.containers.push_back(which.key.container);
-      u.names.push_back(which.key.name);
-      u.shape = which.holds.shape;
-    }
-    if (!u.shape.is_static())
-      for (const value v : operands) u.operands.push_back(p.number(v));
-    u.program = p.finish();
-    u.immediates = std::move(immediates);
-    r.op = &record_of<op::fused_update>;
-    r.attributes = encode(u);
+    for (auto u : updates_of(of_))
+      updates_.push_back({u, program_.input(node(u).outputs[0].type), {}, needed_by(u)});
+    visit(of_.root);
+    for (auto m : of_.outputs) visit(m);
+    node_def& root = graph_.nodes[of_.root];
+    if (is_region_) root.outputs = put_outputs();
+    root.inputs = std::move(inputs_);
+    updates_.empty() ? become_expression(root) : become_update(root);
   }
 
  private:
+  using value = program_builder::value;
+
+  /// An update in the region.
+  struct update {
+    std::uint32_t node;
+    value variable;                  ///< before the update
+    value operand;                   ///< what is assigned, or joins the variable
+    std::set<std::uint32_t> before;  ///< the members that may use the variable's old value
+  };
   struct value_hash {
     std::size_t operator()(const edge_def& e) const {
       return std::size_t{e.node} * program::most_outputs + e.port;
@@ -209,6 +103,120 @@ class region_writer {
   };
 
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
+
+  /// Computes a member, and first the members that it needs, operand by operand.
+  void visit(std::uint32_t member) {
+    struct visited {
+      std::uint32_t node;
+      std::vector<value> args;
+    };
+    if (done_.contains(member)) return;
+    std::vector<visited> stack{{member, {}}};
+    while (!stack.empty()) {
+      visited& v = stack.back();
+      const node_def& n = node(v.node);
+      if (v.args.size() == n.inputs.size()) {
+        done_.emplace(v.node, compute(v.node, std::move(v.args)));
+        stack.pop_back();
+      } else if (const edge_def e = n.inputs[v.args.size()];
+                 const auto known = operand(v.node, e)) {
+        v.args.push_back(*known);
+      } else {
+        stack.push_back({e.node, {}});
+      }
+    }
+  }
+
+  /// The value of an input of `user`; none for a member that has not been computed.
+  std::optional<value> operand(std::uint32_t user, edge_def e) {
+    const node_def& from = node(e.node);
+    for (const update& u : updates_)
+      if (is_old_value(from, node(u.node), counts_) && u.before.contains(user)) return u.variable;
+    if (const auto at = done_.find(e.node); at != done_.end()) return at->second;
+    if (of_.has(e.node)) return {};
+    if (is_literal(from) && !expression_in(node(user)) && !is_fold(node(user)))
+      return literal(decode<op::constant>(from.attributes).value);
+    if (const auto at = known_.find(e); at != known_.end()) return at->second;
+    inputs_.push_back(e);
+    const value made = program_.input(from.outputs[e.port].type);
+    if (is_region_) known_.emplace(e, made);
+    return made;
+  }
+
+  value compute(std::uint32_t member, std::vector<value> args) {
+    const node_def& n = node(member);
+    const dtype type = n.outputs[0].type;
+    if (expression_in(n)) return inline_expression(n, std::move(args));
+    if (is_fold(n)) return program_.fold(*n.op, type, args[0], class_of(graph_, of_, member));
+    const auto u = std::ranges::find(updates_, member, &update::node);
+    if (u == updates_.end()) return program_.apply(*n.op, type, args);
+    u->operand = args[0];
+    const value both[] = {u->variable, args[0]};
+    return n.op->joins ? program_.apply(*n.op->joins, type, both) : args[0];
+  }
+
+  /// Of an expression whose operands have these values.
+  value inline_expression(const node_def& n, std::vector<value> values) {
+    const auto o = decode<op::fused>(n.attributes);
+    const bool literals_are_inputs = values.size() > o.program->inputs.size();
+    for (std::size_t i = 0; i < o.immediates.size() && !literals_are_inputs; ++i)
+      values.push_back(immediate(o.program->immediates[i], o.immediates[i]));
+    const std::size_t first = program_.operations();
+    for (const auto& c : o.program->code) {
+      std::array<value, 3> args;
+      for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
+      values.push_back(program_.apply(*c.op, c.type, std::span(args).first(c.count)));
+    }
+    if (!literals_are_inputs) program_.end_piece(first);  // what is compiled for it takes literals
+    return values.back();
+  }
+
+  value literal(const any_array& a) {
+    return visit_dtype(a.type(),
+                       [&]<class T>() { return immediate(a.type(), to_immediate(a.item<T>())); });
+  }
+  value immediate(dtype t, std::int64_t bits) {
+    immediates_.push_back(bits);
+    return program_.immediate(t);
+  }
+
+  /// The types of the region's results, which take the place of their nodes' values.
+  std::vector<tensor_type> put_outputs() {
+    program_.row_axes(of_.row_axes);
+    std::vector<tensor_type> types;
+    const auto put = [&](std::uint32_t m) {
+      const node_def& n = node(m);
+      const extent_class where = class_of(graph_, of_, m);
+      program_.output(done_.at(m), where,
+                      where != extent_class::element && (!is_fold(n) || keeps_dims(n)));
+      moved_[m] = edge_def{of_.root, static_cast<std::uint32_t>(types.size())};
+      types.push_back(n.outputs[0]);
+    };
+    put(of_.root);
+    for (auto m : of_.outputs) put(m);
+    return types;
+  }
+
+  void become_expression(node_def& root) {
+    root.op = &record_of<op::fused>;
+    root.attributes = encode(op::fused{program_.finish(), std::move(immediates_)});
+  }
+  void become_update(node_def& root) {
+    op::fused_update made;
+    for (const update& u : updates_) {
+      const resource_ref which = resource_of(node(u.node));
+      made.containers.push_back(which.key.container);
+      made.names.push_back(which.key.name);
+      made.shape = which.holds.shape;
+    }
+    if (!made.shape.is_static())
+      for (const update& u : updates_) made.operands.push_back(program_.number(u.operand));
+    made.program = program_.finish();
+    made.immediates = std::move(immediates_);
+    root.op = &record_of<op::fused_update>;
+    root.attributes = encode(made);
+  }
+
   /// The member, and those that it needs.
   std::set<std::uint32_t> needed_by(std::uint32_t member) const {
     std::set<std::uint32_t> found{member};
@@ -223,8 +231,15 @@ class region_writer {
 
   graph_def& graph_;
   const group& of_;
-  const update_counts& updates_;
+  const update_counts& counts_;
   moved_values& moved_;
+  const bool is_region_;
+  program_builder program_;
+  integers immediates_;
+  std::vector<edge_def> inputs_;
+  std::vector<update> updates_;
+  std::unordered_map<edge_def, value, value_hash> known_;  ///< inputs of a region
+  std::unordered_map<std::uint32_t, value> done_;          ///< of members
 };
 
 }  // namespace
