@@ -82,7 +82,8 @@ node_def odd_node() {
                   array,
                   multiply_add(),
                   strings{"a", "b c", ""},
-                  twice_its_parameter()};
+                  twice_its_parameter(),
+                  tensor_types{{dims{2, dyn}, dtype::float32}, {dims{}, dtype::boolean}}};
   n.name = "odd";
   return n;
 }

@@ -116,6 +116,11 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
   } else if constexpr (std::is_same_v<T, any_array>) {
     if (!s->valid()) bad_attribute(op, name);
     return *s;
+  } else if constexpr (std::is_same_v<T, tensor_types>) {
+    for (const tensor_type& t : *s)
+      if (!is_valid(t.type) || std::ranges::any_of(t.shape, [](auto e) { return e < dyn; }))
+        bad_attribute(op, name);
+    return *s;
   } else if constexpr (std::is_same_v<T, Stored>)
     return *s;
   else {

@@ -36,6 +36,8 @@ inline std::string to_string(const tensor_type& t) { return str(t.type, t.shape)
 using integers = std::vector<std::int64_t>;
 /// A list of names as an attribute.
 using strings = std::vector<std::string>;
+/// A list of types as an attribute, whose extents may be `dyn`.
+using tensor_types = std::vector<tensor_type>;
 
 struct function_def;
 /// A function as an attribute: what the operation does with its inputs. See graph/function.hpp.
@@ -43,7 +45,7 @@ using function_ref = std::shared_ptr<const function_def>;
 
 /// Value of an attribute. The order of alternatives is part of the wire format.
 using attr_value = std::variant<std::int64_t, double, std::string, integers, any_array, program_ref,
-                                strings, function_ref>;
+                                strings, function_ref, tensor_types>;
 using attr_list = shared_list<attr_value>;
 
 /// Takes the values.

@@ -75,6 +75,15 @@ std::uint64_t hash_value(const ext::attr_value& a) {
                             h = ext::mix(h, ext::hash_bytes(s.data(), s.size()));
                           return h;
                         },
+                        [](const ext::tensor_types& v) {
+                          std::uint64_t h = 8;
+                          for (const auto& t : v) {
+                            h = ext::mix(h, static_cast<std::uint64_t>(t.type));
+                            h = ext::mix(h, static_cast<std::uint64_t>(t.shape.rank()));
+                            for (auto e : t.shape) h = ext::mix(h, static_cast<std::uint64_t>(e));
+                          }
+                          return h;
+                        },
                     },
                     a);
 }
@@ -133,6 +142,10 @@ std::string to_string(const attr_value& v) {
                         [](const std::string& s) { return str('"', s, '"'); },
                         [](const integers& i) { return "[" + join(i, ",") + "]"; },
                         [](const strings& s) { return "[" + join(s, ",") + "]"; },
+                        [](const tensor_types& t) {
+                          return "[" + join(t, ",", [](const auto& x) { return to_string(x); }) +
+                                 "]";
+                        },
                         [](const program_ref& p) { return p ? p->signature : std::string(); },
                         [](const function_ref& f) { return f ? f->name : std::string(); },
                         [](const any_array& a) {

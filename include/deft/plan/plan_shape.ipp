@@ -67,6 +67,13 @@ struct plan_shape_writer {
       number(l->size());
       for (const auto& s : *l) text(s);
     }
+    if (auto* l = std::get_if<tensor_types>(&a)) {
+      number(l->size());
+      for (const auto& t : *l) {
+        number(static_cast<std::uint64_t>(t.type));
+        list(t.shape);
+      }
+    }
   }
 };
 
