@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/kernels/cpu/formula.hpp>
 #include <deft/kernels/cpu/interpreter.hpp>
-#include <deft/op/formulas.hpp>
 #include <deft/op/plan/fused_update.hpp>
 #include <deft/train/optimizers.hpp>
 
@@ -21,7 +20,7 @@ template <class F, class T, int Inputs = F::inputs>
 void compare(std::int64_t n, int repeated) {
   constexpr int operands_of = F::operands, results = F::results;
   using kernel = cpu::formula_kernel<F, T, Inputs>;
-  const program& p = *cpu::program_of_formula<F, T, Inputs>();
+  const program& p = *program_of_formula<F, T, Inputs>();
   const compiled_row* const found = find_fused(p);
   REQUIRE(found);
   REQUIRE((found->run == &kernel::run));

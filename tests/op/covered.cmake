@@ -6,7 +6,6 @@ cmake_minimum_required(VERSION 3.25)
 # Headers of no operation, and of operations that are not of values alone: where their tests are.
 set(elsewhere
     assign=op/test_variable.cpp          # a variable's value
-    formulas=kernels/test_formula.cpp    # no operation
     global_step=train/test_optimizer.cpp # a variable
     initialized=train/test_restoring.cpp # whether a variable has a value
     name=graph/test_graph.cpp            # an alias

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/optimizers.ipp: what each optimizer writes for a variable. A plan makes one pass over
-// the variable and its slots of it; op/formulas.hpp has those that are compiled.
+// the variable and its slots of it. Those formulas of which devices have a compiled pass are in
+// kernels/spec/formulas.hpp.
 #pragma once
+#include <array>
+#include <deft/kernels/spec/formulas.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/train/optimizers.hpp>
 
 namespace deft {
 namespace {
+
+namespace formula = ext::formula;
 
 /// Throws invalid_argument unless the option of an optimizer `is_valid`.
 void expect(bool is_valid, std::string_view optimizer, std::string_view what, double got) {
@@ -23,6 +28,43 @@ void expect_positive(std::string_view optimizer, std::string_view what, double g
 /// How much of an average a step keeps.
 bool is_part(double x) { return x >= 0 && x < 1; }
 
+/// The steps that write a formula's nodes.
+template <class F>
+struct graph_steps {
+  using value = any_tensor;
+
+  std::array<update_target, F::results> variables;
+  std::array<any_tensor, F::operands - F::results> others;
+  std::array<operation, F::results> updates = {};
+
+  any_tensor operator[](int k) const {
+    const auto i = static_cast<std::size_t>(k);
+    return i < variables.size() ? any_tensor(variables[i]) : others[i - variables.size()];
+  }
+  any_tensor assign(int k, const any_tensor& x) { return note(k, of(k).assign(x)); }
+  any_tensor assign_add(int k, const any_tensor& x) { return note(k, of(k).assign_add(x)); }
+  any_tensor assign_sub(int k, const any_tensor& x) { return note(k, of(k).assign_sub(x)); }
+
+ private:
+  const update_target& of(int k) const { return variables[static_cast<std::size_t>(k)]; }
+  any_tensor note(int k, const update_target::updated& done) {
+    updates[static_cast<std::size_t>(k)] = done;
+    return done.value();
+  }
+};
+
+/// Writes F, and returns the update of its first variable. `others`: its operands after the
+/// variables, in their order.
+template <class F>
+operation write(std::array<update_target, F::results> variables,
+                std::array<any_tensor, F::operands - F::results> others) {
+  graph_steps<F> s{std::move(variables), std::move(others)};
+  F::run(s);
+  return s.updates[0];
+}
+
+any_tensor number(double x, dtype type) { return hyperparameter(x).as(type); }
+
 }  // namespace
 
 operation sgd::update(const update_target& v, const any_tensor& g) const {
@@ -37,16 +79,14 @@ operation sgd::update_rows(const any_variable& v, const any_tensor& indices,
 operation momentum::update(const update_target& v, const any_tensor& g) const {
   const update_target a = v.slot("momentum", 0);
   const any_tensor kept = kept_.as(v.type()), rate = rate_.as(v.type());
-  const any_tensor step = a.assign(a * kept + g).value();
-  return v.assign_sub(options_.nesterov ? any_tensor((g + kept * step) * rate)
-                                        : any_tensor(step * rate));
+  if (options_.nesterov) return write<formula::nesterov<false>>({v, a}, {g, kept, kept, rate});
+  return write<formula::momentum<false>>({v, a}, {g, kept, rate});
 }
 
 operation adagrad::update(const update_target& v, const any_tensor& g) const {
   expect_positive("adagrad", "an initial accumulator", initial_, v.type());
   const update_target a = v.slot("adagrad", initial_);
-  const any_tensor squares = a.assign_add(square(g)).value();
-  return v.assign_sub(g * rate_.as(v.type()) / sqrt(squares));
+  return write<formula::adagrad>({v, a}, {g, rate_.as(v.type())});
 }
 
 operation adadelta::update(const update_target& v, const any_tensor& g) const {
@@ -65,14 +105,17 @@ operation rmsprop::update(const update_target& v, const any_tensor& g) const {
   expect(is_part(options_.decay), "rmsprop", "a decay from 0 to below 1", options_.decay);
   expect_positive("rmsprop", "an epsilon", options_.epsilon, v.type());
   expect(options_.momentum >= 0, "rmsprop", "a momentum from 0", options_.momentum);
-  const update_target s = v.slot("rmsprop/square", 1);
-  any_tensor variance = s.assign_add((square(g) - s) * fresh).value();
+  using plain = formula::rmsprop;
+  graph_steps<plain> s{
+      {v, v.slot("rmsprop/square", 1)},
+      {g, rate_.as(v.type()), number(fresh, v.type()), number(options_.epsilon, v.type())}};
+  any_tensor variance = plain::squares(s);
   if (options_.centered) {
     const update_target c = v.slot("rmsprop/mean", 0);
     // Rounding can make it negative where the gradient hardly changes.
     variance = maximum(variance - square(c.assign_add((g - c) * fresh).value()), 0);
   }
-  const any_tensor step = g * rate_.as(v.type()) / sqrt(variance + options_.epsilon);
+  const any_tensor step = plain::step(s, variance);
   if (options_.momentum == 0) return v.assign_sub(step);
   const update_target m = v.slot("rmsprop/momentum", 0);
   return v.assign_sub(m.assign(m * options_.momentum + step).value());
@@ -90,10 +133,13 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
   const any_tensor kept2 = power2.assign(power2 * beta2).value();
   const any_tensor rate = cast(rate_.as(dtype::float64) * sqrt(1 - kept2) / (1 - kept1), v.type());
 
-  const update_target m = v.slot("adam/mean", 0), s = v.slot("adam/square", 0);
-  const any_tensor mean = m.assign_add((g - m) * (1 - beta1)).value();
-  const any_tensor squares = s.assign_add((square(g) - s) * (1 - beta2)).value();
-  any_tensor step = mean * rate / (sqrt(squares) + epsilon);
+  using plain = formula::adam;
+  const update_target mean = v.slot("adam/mean", 0);
+  graph_steps<plain> s{{v, v.slot("adam/square", 0), mean},
+                       {g, rate, number(1 - beta1, v.type()), number(1 - beta2, v.type()),
+                        number(epsilon, v.type())}};
+  const any_tensor direction = plain::direction(s), squares = plain::squares(s);
+  any_tensor step = plain::step(s, direction, squares);
   const bool divides_by_0 =
       v.type() == dtype::float32 ? static_cast<float>(epsilon) == 0 : epsilon == 0;
   if (divides_by_0) step = where(squares == 0, 0, step);
@@ -122,7 +168,7 @@ operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const auto if_moves = [&](const any_tensor& x, const any_tensor& otherwise) {
     return moves.valid() ? any_tensor(where(moves, x, otherwise)) : x;
   };
-  const any_tensor none = hyperparameter(0).as(v.type());
+  const any_tensor none = number(0, v.type());
   const any_tensor linear = z.assign_add(if_moves(g - (now - before) * v, none)).value();
   const any_tensor pull = abs(linear) - l1;
   // NaN stays NaN.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/formula.hpp: the kernel of a formula (op/formulas.hpp): all of its results in
-// one loop over packs.
+// deft/kernels/cpu/formula.hpp: the kernel of an optimizer's formula: all of its results in one
+// loop over packs.
 #pragma once
 #include <deft/kernels/cpu/compiled.hpp>
 #include <deft/kernels/spec/formula_program.hpp>
 
 namespace deft::ext::cpu {
-
-using deft::ext::program_of_formula;
 
 /// A row whose `out` is an address for each result, which may be that of an input.
 template <class F, class T, int Inputs = F::inputs>
@@ -48,8 +46,14 @@ struct formula_kernel {
   }
 
  private:
+  struct apply_to_packs {
+    template <class Op, class... V>
+    DEFT_ALWAYS_INLINE P operator()(Op, const V&... v) const {
+      return cpu::apply<Op>(v...);
+    }
+  };
   static void compute(const P* in, P* result) {
-    F::run([]<class Op>(Op, const auto&... v) { return cpu::apply<Op>(v...); }, in, result);
+    formula::run_in_registers<F, apply_to_packs>(in, result);
   }
 };
 

@@ -2,6 +2,7 @@
 // deft/kernels/cpu/rows.ipp: rows of every elementwise operation of the catalog for every dtype
 // that it takes, of the pairs that portable programs are made of most, and of optimizers' formulas.
 #pragma once
+#include <array>
 #include <deft/kernels/cpu/compiled.hpp>
 #include <deft/kernels/cpu/formula.hpp>
 #include <deft/kernels/cpu/narrow_row.hpp>
@@ -12,7 +13,6 @@
 #include <deft/op/catalog.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/exp.hpp>
-#include <deft/op/formulas.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/minimum.hpp>
 #include <deft/op/mul.hpp>
@@ -198,23 +198,12 @@ const fused_registration normalizing{
 [[maybe_unused, gnu::used]] const fused_registration* const expressions[] = {&normalizing<float>,
                                                                              &normalizing<double>};
 
-/// For float and double, with `Inputs` operands that are tensors.
-template <class F, int Inputs = F::inputs>
-struct compiled_formula {
-  static inline const fused_registration* const entries[] = {
-      &registered_formula<F, float, Inputs>::entry, &registered_formula<F, double, Inputs>::entry};
-};
-[[maybe_unused, gnu::used]] const void* const formulas[] = {
-    compiled_formula<formula::adagrad>::entries,
-    compiled_formula<formula::adagrad,
-                     formula::adagrad::operands>::entries,  // the rate is a tensor
-    compiled_formula<formula::momentum<false>>::entries,
-    compiled_formula<formula::momentum<true>>::entries,
-    compiled_formula<formula::nesterov<false>>::entries,
-    compiled_formula<formula::nesterov<true>>::entries,
-    compiled_formula<formula::rmsprop>::entries,
-    compiled_formula<formula::rmsprop, formula::rmsprop::inputs + 1>::entries,
-    compiled_formula<formula::adam>::entries};
+template <class... C>
+constexpr auto entries_of(formula::compiled_list<C...>) {
+  return std::array{&registered_formula<typename C::formula, float, C::inputs>::entry...,
+                    &registered_formula<typename C::formula, double, C::inputs>::entry...};
+}
+[[maybe_unused, gnu::used]] constexpr auto formulas = entries_of(formula::all());
 
 }  // namespace
 

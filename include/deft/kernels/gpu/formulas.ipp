@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/gpu/formulas.ipp: optimizers' formulas (op/formulas.hpp): a variable and its slots
-// in one launch.
+// deft/kernels/gpu/formulas.ipp: optimizers' formulas: a variable and its slots in one launch.
 #pragma once
+#include <array>
 #include <deft/kernels/gpu/compiled.hpp>
 #include <deft/kernels/spec/formula_program.hpp>
-#include <deft/op/formulas.hpp>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -43,7 +42,7 @@ struct formula_elements {
       num::lane<T> operands[F::operands], results[F::results];
       for (int k = 0; k < Inputs; ++k) operands[k] = from[k].v[u];
       for (int l = 0; l < L; ++l) operands[Inputs + l] = literals[l];
-      F::run(lane_call(), operands, results);
+      formula::run_in_registers<F, lane_call>(operands, results);
       for (int k = 0; k < F::results; ++k) made[k].v[u] = results[k].v;
     }
     for (int k = 0; k < F::results; ++k) write_group(out[k] + first, made[k], left);
@@ -110,33 +109,26 @@ constexpr formula_entry expression_of{
       return std::make_unique<element_kernel<X>>(registered_request{p, operands, literals});
     }};
 
-/// As the processor's (kernels/cpu/rows.ipp).
-template <class T>
-constexpr formula_entry formulas_on[] = {
-    expression_of<descent<T, deft::detail::literal_leaf<T>>>,
-    expression_of<descent<T, deft::detail::leaf<T, shape_t<dyn>>>>,
-    formula_of<formula::adagrad, T>,
-    formula_of<formula::adagrad, T, formula::adagrad::operands>,  // the rate is a tensor
-    formula_of<formula::momentum<false>, T>,
-    formula_of<formula::momentum<true>, T>,
-    formula_of<formula::nesterov<false>, T>,
-    formula_of<formula::nesterov<true>, T>,
-    formula_of<formula::rmsprop, T>,
-    formula_of<formula::rmsprop, T, formula::rmsprop::inputs + 1>,
-    formula_of<formula::adam, T>,
-};
+template <class T, class... C>
+std::array<formula_entry, 2 + sizeof...(C)> entries_on(formula::compiled_list<C...>) {
+  return {expression_of<descent<T, deft::detail::literal_leaf<T>>>,
+          expression_of<descent<T, deft::detail::leaf<T, shape_t<dyn>>>>,
+          formula_of<typename C::formula, T, C::inputs>...};
+}
 
 const formula_entry* find_formula(const program& p) {
   static const auto& all = *new auto([] {
-    std::unordered_map<std::string_view, const formula_entry*> made;
-    for (const auto& e : formulas_on<float>) made.emplace(e.signature()->signature, &e);
-    for (const auto& e : formulas_on<double>) made.emplace(e.signature()->signature, &e);
+    std::unordered_map<std::string_view, formula_entry> made;
+    for (const auto& e : entries_on<float>(formula::all()))
+      made.emplace(e.signature()->signature, e);
+    for (const auto& e : entries_on<double>(formula::all()))
+      made.emplace(e.signature()->signature, e);
     return made;
   }());
   const auto at = all.find(p.is_region() ? canonical(p).signature : p.signature);
   if (at == all.end()) return nullptr;
-  const program& known = *at->second->signature();
-  return known.inputs == p.inputs && known.immediates == p.immediates ? at->second : nullptr;
+  const program& known = *at->second.signature();
+  return known.inputs == p.inputs && known.immediates == p.immediates ? &at->second : nullptr;
 }
 
 }  // namespace
