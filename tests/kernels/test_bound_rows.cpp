@@ -1,45 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <deft/kernels/row_call_list.hpp>
+#include <vector>
 
 using namespace deft;
 using namespace deft::ext;
 
 namespace {
-void nothing(const row_call&) {}
+
+/// out = the sum of `Operands` operands, of which those with a mask have n elements.
+template <std::uint32_t Operands>
+void add_all(const row_call& c) {
+  for (std::int64_t i = 0; i < c.n; ++i) {
+    std::int64_t sum = 0;
+    for (std::uint32_t k = 0; k < Operands; ++k)
+      sum += static_cast<const std::int64_t*>(c.in[k])[c.mask[k] ? i : 0];
+    static_cast<std::int64_t*>(c.out)[i] = sum;
+  }
+}
+constexpr void (*rows_of[])(const row_call&) = {&add_all<0>, &add_all<1>, &add_all<2>,
+                                                &add_all<3>, &add_all<4>, &add_all<5>};
+
 }  // namespace
 
-TEST_CASE("bound rows keep their operands, however many there are") {
+TEST_CASE("bound rows compute what the calls that they were made from compute") {
+  constexpr std::size_t calls = 3000, n = 4;
+  std::vector<std::int64_t> x(calls + n);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int64_t>(i * i % 101);
   exec::bound_rows rows;
   for (int round = 0; round < 2; ++round) {
+    std::vector<std::int64_t> expected(calls * n), got(calls * n);
     std::vector<const exec::bound_call*> kept;
-    for (std::uintptr_t i = 0; i < 3000; ++i) {
-      const std::uint32_t n = 1 + i % 5;
+    for (std::size_t i = 0; i < calls; ++i) {
+      // The list keeps copies: these go.
+      const std::uint32_t operands = 1 + static_cast<std::uint32_t>(i) % 5;
       const void* in[5];
       std::uintptr_t mask[5];
-      for (std::uint32_t k = 0; k < n; ++k)
-        in[k] = reinterpret_cast<const void*>(i + k + 1), mask[k] = i * k;
-      const row_call call{in, mask, reinterpret_cast<void*>(i + 9), static_cast<std::int64_t>(i)};
-      const bound_row one[] = {{&nothing, call, n}};
+      for (std::uint32_t k = 0; k < operands; ++k)
+        in[k] = &x[i], mask[k] = k % 2 ? ~std::uintptr_t{0} : 0;
+      rows_of[operands]({in, mask, &expected[i * n], n});
+      const bound_row one[] = {{rows_of[operands], {in, mask, &got[i * n], n}, operands}};
       kept.push_back(rows.add(one));
     }
-    for (std::uintptr_t i = 0; i < kept.size(); ++i) {
-      const row_call& c = kept[i]->row;
-      CHECK((kept[i]->run == &nothing));
-      CHECK(c.n == static_cast<std::int64_t>(i));
-      CHECK(c.out == reinterpret_cast<void*>(i + 9));
-      for (std::uint32_t k = 0; k < 1 + i % 5; ++k) {
-        CHECK(c.in[k] == reinterpret_cast<const void*>(i + k + 1));
-        CHECK(c.mask[k] == i * k);
-      }
-    }
+    for (const auto* c : kept) c->run_all();
+    CHECK(got == expected);
     rows.clear();
   }
-  const bound_row three[] = {{&nothing, {}, 0}, {&nothing, {nullptr, nullptr, &rows, 7}, 0}, {}};
-  const exec::bound_call* first = rows.add(std::span(three).first(2));
-  REQUIRE(first->next);
-  CHECK(first->next->row.out == &rows);
-  CHECK(first->next->row.n == 7);
-  CHECK(first->next->next == nullptr);
   CHECK(rows.add({}) == nullptr);  // there is nothing to bind
+}
+
+TEST_CASE("the rows of a kernel run in their order") {
+  exec::bound_rows rows;
+  std::int64_t first = 3, second = 0, third = 0;
+  const void* const in[] = {&first, &first};
+  const void* const then[] = {&second, &first};
+  const std::uintptr_t mask[] = {0, 0};
+  const bound_row steps[] = {{&add_all<2>, {in, mask, &second, 1}, 2},
+                             {&add_all<2>, {then, mask, &third, 1}, 2}};
+  rows.add(steps)->run_all();
+  CHECK(second == 6);
+  CHECK(third == 9);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/kernels/cpu/formula.hpp>
+#include <deft/kernels/compiled_row_registry.hpp>
 #include <deft/kernels/cpu/interpreter.hpp>
+#include <deft/kernels/spec/formula_program.hpp>
 #include <deft/op/plan/fused_update.hpp>
 #include <deft/train/optimizers.hpp>
 
@@ -19,11 +20,9 @@ namespace {
 template <class F, class T, int Inputs = F::inputs>
 void compare(std::int64_t n, int repeated) {
   constexpr int operands_of = F::operands, results = F::results;
-  using kernel = cpu::formula_kernel<F, T, Inputs>;
   const program& p = *program_of_formula<F, T, Inputs>();
   const compiled_row* const found = find_fused(p);
   REQUIRE(found);
-  REQUIRE((found->run == &kernel::run));
   const cpu::interpreter steps(p, true);
   const std::int64_t room = std::max<std::int64_t>({n, found->span, steps.span()});
   std::vector<T> operands[operands_of];

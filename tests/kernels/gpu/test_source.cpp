@@ -40,15 +40,16 @@ void compare(const host_result& got, const std::vector<any_array>& expected,
 
 }  // namespace
 
-TEST_CASE("the body of an operation gives its text") {
-  CHECK(gpu::body_of(record_of<op::mul>, dtype::float32) == "(x * y)");
-  CHECK(gpu::body_of(record_of<op::relu>, dtype::float32) == "num::maximum(x, T(0))");
-  CHECK(gpu::body_of(record_of<op::where>, dtype::float32) == "num::select(x, y, z)");
-  CHECK(gpu::body_of(record_of<op::cast>, dtype::int64) == "num::cast<long long>(x)");
-  CHECK(gpu::body_of(record_of<op::matmul>, dtype::float32) == "");
+TEST_CASE("operations that compute an element from elements have a body, and no others") {
+  for (const op_def* o : catalog_ops()) {
+    CAPTURE(o->name);
+    for (const dtype t : {dtype::float32, dtype::int64})
+      if (!o->is(op_traits::elementwise)) CHECK(gpu::body_of(*o, t).empty());
+  }
+  CHECK_FALSE(gpu::body_of(record_of<op::mul>, dtype::float32).empty());
+  CHECK_FALSE(gpu::body_of(record_of<op::cast>, dtype::int64).empty());
   // Of the program's own, that another file compiles.
-  CHECK(gpu::body_of(record_of<leak>, dtype::float32) ==
-        "(num::maximum(x, T(0)) + ((y * z) * num::minimum(x, T(0))))");
+  CHECK_FALSE(gpu::body_of(record_of<leak>, dtype::float32).empty());
 }
 
 TEST_CASE("a program with an operation of the program's own has source") {
