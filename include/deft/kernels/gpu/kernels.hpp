@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/kernels.hpp: what kernels of GPUs share, and the tables that their devices join.
 #pragma once
-#include <deft/expr/op_record.hpp>
 #include <deft/kernels/gpu/stream.hpp>
+#include <deft/kernels/spec/kernel_spec.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
-#include <deft/kernels/widened_kernel.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
-/// One whose run is queued on a stream. The elements of an output of no extent are not there.
-class queued_kernel : public typed_kernel {
+/// A kernel whose run is queued on a stream. The elements of an output of no extent are not there.
+template <class Spec>
+class queued : public Spec {
  public:
   void run(const kernel_call& c) final { queue(c, *static_cast<stream*>(c.stream)); }
   virtual void queue(const kernel_call& c, stream& s) = 0;
 };
+using queued_kernel = queued<typed_kernel>;
 
 /// A kernel that something else has made.
 class other_kernel final : public queued_kernel {
@@ -41,6 +42,22 @@ template <dtype_set Types, class F>
 kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
   return kernel_or_widened<Types>("GPUs", n, t, std::move(make), &make_cast);
 }
+
+namespace {
+
+/// The kernel of a spec on this system's GPUs, for the types that it is chosen by.
+template <class Spec, class... T>
+class kernel_of;
+
+/// What tables of kernels are made for.
+struct this_device {
+  static constexpr std::string_view name = "GPUs";
+  static constexpr cast_maker cast = &make_cast;
+  template <class Spec, class... T>
+  using kernel = kernel_of<Spec, T...>;
+};
+
+}  // namespace
 
 /// A kernel by which an instruction of a program is run; its types follow by `prepare`.
 using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
