@@ -13,6 +13,7 @@
 #include <deft/kernels/cpu/reduce.ipp>
 #include <deft/kernels/cpu/reduction_kernels.ipp>
 #include <deft/kernels/cpu/row_region.ipp>
+#include <deft/kernels/cpu/scatter.ipp>
 #include <deft/kernels/cpu/shapes.ipp>
 #include <deft/kernels/cpu/softmax.ipp>
 #include <deft/kernels/cpu/user_op.ipp>

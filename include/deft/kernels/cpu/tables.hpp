@@ -13,6 +13,7 @@ kernel_table matmul_kernels();
 kernel_table pool_kernels();
 kernel_table random_kernels();
 kernel_table reduce_kernels();
+kernel_table scatter_kernels();
 kernel_table shape_kernels();
 kernel_table softmax_kernels();
 
