@@ -5,7 +5,7 @@
 #pragma once
 #include <deft/kernels/gpu/image_convolution.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/windows.hpp>
+#include <deft/kernels/spec/windows.hpp>
 #include <deft/op/conv2d.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/image_convolution.hpp: a convolution, as a library is asked for it.
 #pragma once
-#include <deft/kernels/gpu/windows.hpp>
+#include <deft/kernels/spec/windows.hpp>
 
 namespace deft::ext::gpu {
 
