@@ -16,24 +16,6 @@ class queued : public Spec {
 };
 using queued_kernel = queued<typed_kernel>;
 
-/// A kernel that something else has made.
-class other_kernel final : public queued_kernel {
- public:
-  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
-
-  std::size_t scratch() const override { return made_->scratch(); }
-  void queue(const kernel_call& c, stream& s) override {
-    kernel_call own = c;
-    own.stream = &s;
-    made_->run(own);
-  }
-
- private:
-  void ready() override { made_->prepare(in_, out_); }
-
-  const kernel_ptr made_;
-};
-
 /// No kernel for these dtypes.
 [[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
 kernel_ptr make_cast(dtype from, dtype to);
@@ -59,17 +41,15 @@ struct this_device {
 
 }  // namespace
 
-/// A kernel by which an instruction of a program is run; its types follow by `prepare`.
-using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
 /// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
 /// there is none.
-queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
 /// Makes a kernel of an elementwise operation; nullptr if it cannot.
 using element_maker = kernel_ptr (*)(const op_def& op, dtype operand, dtype result);
 /// For operations that no file has compiled for this system; a device may set it.
 element_maker& other_elements();
-/// Of sum, mean or max, by its name, over `axes` of its input.
-queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
+/// Of sum, mean, max or min over `axes` of its input.
+kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 
 /// Queues a product of matrices at addresses of this device: numbers of four or eight bytes.
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,

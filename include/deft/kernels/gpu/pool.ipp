@@ -128,7 +128,7 @@ class kernel_of<spec::pool<Op>, T> final : public queued<spec::pool<Op>> {
   void queue(const kernel_call& c, stream& s) override {
     const dims& y = this->out();
     if (y.elements() == 0) return;
-    s.launch(y.elements(), pooled<T, this->of_largest>{
+    s.launch(y.elements(), pooled<T, spec::pool<Op>::of_largest>{
                                {this->windows_, y}, s.in<T>(c.in[0]), s.out<T>(c.out[0])});
   }
 };
@@ -138,7 +138,7 @@ class kernel_of<spec::pool_gradient<Op>, T> final : public queued<spec::pool_gra
     const dims& x = this->out();
     if (x.elements() == 0) return;
     s.launch(x.elements(),
-             pooling_gradient<T, this->of_largest>{
+             pooling_gradient<T, spec::pool_gradient<Op>::of_largest>{
                  {this->windows_, x}, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
   }
 };
