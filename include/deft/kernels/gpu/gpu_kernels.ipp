@@ -21,10 +21,10 @@
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
-  static const kernel_table tables[] = {
-      conv2d_kernels(),  cross_entropy_kernels(), elementwise_kernels(), index_kernels(),
-      matmul_kernels(),  pool_kernels(),          random_kernels(),      reduce_kernels(),
-      scatter_kernels(), shape_kernels(),         softmax_kernels(),     own_kernels()};
+  static const kernel_table tables[] = {conv2d_kernels(),  elementwise_kernels(), index_kernels(),
+                                        matmul_kernels(),  pool_kernels(),        random_kernels(),
+                                        reduce_kernels(),  scatter_kernels(),     shape_kernels(),
+                                        softmax_kernels(), own_kernels()};
   return tables;
 }
 

@@ -65,7 +65,6 @@ kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
 // One at the end of each file of kernels.
 kernel_table conv2d_kernels();
-kernel_table cross_entropy_kernels();
 kernel_table elementwise_kernels();
 kernel_table index_kernels();
 kernel_table matmul_kernels();

@@ -37,7 +37,7 @@ class cross_entropy : public row_kernel<Op, by_labels> {
  protected:
   static constexpr bool gradient = std::is_same_v<Op, op::softmax_cross_entropy_grad>;
   /// The output that the loss is.
-  static constexpr int loss = gradient ? 1 : 0;
+  static constexpr int loss_output = gradient ? 1 : 0;
 };
 
 using softmax_kernels = kernel_list<softmax, cross_entropy<op::softmax_cross_entropy>,
