@@ -8,7 +8,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/conv2d_filter.ipp>
 #include <deft/kernels/cpu/kernel_base.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/cpu/tile_sums.hpp>
 #include <deft/kernels/cpu/windows.hpp>
 #include <deft/kernels/team.hpp>
@@ -309,7 +308,5 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
 };
 
 }  // namespace
-
-kernel_table conv2d_kernels() { return table_of<this_device>(spec::conv2d_kernels()); }
 
 }  // namespace deft::ext::cpu

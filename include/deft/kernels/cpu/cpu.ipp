@@ -21,6 +21,15 @@
 #include <deft/kernels/spec/row_layout.ipp>
 #include <deft/kernels/team.ipp>
 
+namespace deft::ext::cpu {
+
+kernel_table main_kernels() {
+  return table_of<this_device>(spec::index_kernels() + spec::random_kernels() +
+                               spec::reduce_kernels() + spec::scatter_kernels() +
+                               spec::shape_kernels() + spec::softmax_kernels());
+}
+
+}  // namespace deft::ext::cpu
 namespace deft {
 
 template <int RegisterBytes, bool FusedMultiplyAdd>

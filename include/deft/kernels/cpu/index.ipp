@@ -6,7 +6,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/indices.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/index.hpp>
 
 namespace deft::ext::cpu {
@@ -150,7 +149,5 @@ class kernel_of<spec::first_mark<Op, How>, T> final : public spec::first_mark<Op
 };
 
 }  // namespace
-
-kernel_table index_kernels() { return table_of<this_device>(spec::index_kernels()); }
 
 }  // namespace deft::ext::cpu

@@ -11,12 +11,6 @@ namespace deft::ext::cpu {
 void* thread_scratch(std::size_t bytes);
 
 kernel_ptr make_cast(dtype from, dtype to);
-/// As kernel_or_widened.
-template <dtype_set Types, class F>
-kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_or_widened<Types>("the CPU", n, t, std::move(make), &make_cast);
-}
-
 namespace {
 
 /// The processor's kernel of a spec, for the types that it is chosen by.

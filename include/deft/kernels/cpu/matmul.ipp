@@ -6,7 +6,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack_group.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
 #include <deft/kernels/team.hpp>
@@ -317,7 +316,5 @@ class kernel_of<spec::matmul, T> final : public spec::matmul {
 };
 
 }  // namespace
-
-kernel_table matmul_kernels() { return table_of<this_device>(spec::matmul_kernels()); }
 
 }  // namespace deft::ext::cpu

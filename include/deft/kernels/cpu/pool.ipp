@@ -6,7 +6,6 @@
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 #include <deft/kernels/spec/pool.hpp>
 #include <deft/kernels/team.hpp>
@@ -240,7 +239,5 @@ class kernel_of<spec::pool_pick, T> final : public spec::pool_pick {
 };
 
 }  // namespace
-
-kernel_table pool_kernels() { return table_of<this_device>(spec::pool_kernels()); }
 
 }  // namespace deft::ext::cpu

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/random_bits.hpp>
 #include <deft/kernels/team.hpp>
 
@@ -106,7 +105,5 @@ class kernel_of<spec::random<Numbers>, T> final : public spec::random<Numbers> {
 };
 
 }  // namespace
-
-kernel_table random_kernels() { return table_of<this_device>(spec::random_kernels()); }
 
 }  // namespace deft::ext::cpu

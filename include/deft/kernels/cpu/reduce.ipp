@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/reduce.hpp>
 #include <deft/kernels/team.hpp>
 
@@ -228,7 +227,5 @@ class kernel_of<spec::reduction<Op>, T> final : public spec::reduction<Op> {
 };
 
 }  // namespace
-
-kernel_table reduce_kernels() { return table_of<this_device>(spec::reduce_kernels()); }
 
 }  // namespace deft::ext::cpu

@@ -7,7 +7,6 @@
 #include <deft/kernels/cpu/equal_rows.hpp>
 #include <deft/kernels/cpu/indices.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/scatter.hpp>
 #include <vector>
 
@@ -152,7 +151,5 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public spec::row_update<
 };
 
 }  // namespace
-
-kernel_table scatter_kernels() { return table_of<this_device>(spec::scatter_kernels()); }
 
 }  // namespace deft::ext::cpu

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/shapes.hpp>
 #include <deft/kernels/team.hpp>
 
@@ -238,7 +237,5 @@ class kernel_of<spec::arange, T> final : public spec::arange {
 };
 
 }  // namespace
-
-kernel_table shape_kernels() { return table_of<this_device>(spec::shape_kernels()); }
 
 }  // namespace deft::ext::cpu

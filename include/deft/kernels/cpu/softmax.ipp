@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 #include <deft/kernels/spec/softmax.hpp>
 #include <deft/kernels/team.hpp>
@@ -261,7 +260,5 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
   }
 };
 }  // namespace
-
-kernel_table softmax_kernels() { return table_of<this_device>(spec::softmax_kernels()); }
 
 }  // namespace deft::ext::cpu

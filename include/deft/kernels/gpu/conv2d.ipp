@@ -204,6 +204,4 @@ class kernel_of<spec::conv2d_filter_gradient, T> final
 
 }  // namespace
 
-kernel_table conv2d_kernels() { return table_of<this_device>(spec::conv2d_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

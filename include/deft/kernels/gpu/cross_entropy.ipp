@@ -3,7 +3,7 @@
 // and its gradient.
 #pragma once
 #include <deft/kernels/gpu/exponentials.hpp>
-#include <deft/kernels/gpu/softmax.ipp>
+#include <deft/kernels/spec/softmax.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -225,7 +225,5 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public queued<spec::c
 };
 
 }  // namespace
-
-kernel_table softmax_kernels() { return table_of<this_device>(spec::softmax_kernels()); }
 
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -4,9 +4,6 @@
 #pragma once
 #include <deft/kernels/gpu/compiled.hpp>
 #include <deft/kernels/spec/elementwise_table.hpp>
-#include <deft/op/assign.hpp>
-#include <deft/op/plan/fused.hpp>
-#include <deft/op/plan/fused_update.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -22,13 +19,13 @@ struct factory_of {
 
 kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
   kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
-  if (!made) no_kernel(n, in.back().type);
+  if (!made) no_kernel_on(this_device::name, n, in.back().type);
   return made;
 }
 /// Of a variable's elements, input 0, and a value.
 kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
   kernel_ptr made = make_element(*n.op->joins, in.back().type, in.back().type);
-  if (!made) no_kernel(n, in.back().type);
+  if (!made) no_kernel_on(this_device::name, n, in.back().type);
   return made;
 }
 
@@ -55,19 +52,8 @@ element_maker& other_elements() {
 }
 
 kernel_table elementwise_kernels() {
-  static const auto& table = *new std::vector<kernel_entry>([] {
-    std::vector<kernel_entry> made{
-        {op::fused::name, plain_dtypes, &make_program},
-        {op::fused_update::name, plain_dtypes, &make_program},
-        {op::assign_add::name, numeric_dtypes, &make_update},
-        {op::assign_sub::name, numeric_dtypes, &make_update},
-    };
-    op::catalog::each([&]<class Op>() {
-      if (record_of<Op>.is(op_traits::elementwise))
-        made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_single});
-    });
-    return made;
-  }());
+  static const auto& table = *new auto(
+      deft::detail::elementwise_entries(&make_single, &make_program, &make_update, &make_program));
   return table;
 }
 kernel_table own_kernels() {

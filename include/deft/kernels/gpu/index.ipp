@@ -176,6 +176,4 @@ class kernel_of<spec::first_mark<Op, How>, T> final
 
 }  // namespace
 
-kernel_table index_kernels() { return table_of<this_device>(spec::index_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

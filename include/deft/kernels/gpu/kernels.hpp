@@ -16,14 +16,7 @@ class queued : public Spec {
 };
 using queued_kernel = queued<typed_kernel>;
 
-/// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
 kernel_ptr make_cast(dtype from, dtype to);
-/// As kernel_or_widened.
-template <dtype_set Types, class F>
-kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_or_widened<Types>("GPUs", n, t, std::move(make), &make_cast);
-}
 
 namespace {
 
@@ -63,17 +56,7 @@ bool has_formula(const program& p);
 /// Of a node that carries a program, an instruction at a time.
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
-// One at the end of each file of kernels.
-kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
-kernel_table index_kernels();
-kernel_table matmul_kernels();
-kernel_table pool_kernels();
-kernel_table random_kernels();
-kernel_table reduce_kernels();
-kernel_table scatter_kernels();
-kernel_table shape_kernels();
-kernel_table softmax_kernels();
 /// Of operations that are not in the catalog, as far as files of this program have compiled them.
 kernel_table own_kernels();
 /// All of them.

@@ -88,6 +88,4 @@ void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, c
   visit_dtype_in<matmul_dtypes>(t, [&]<class T>() { queue_tiles<T>(s, p, a, b, c); });
 }
 
-kernel_table matmul_kernels() { return table_of<this_device>(spec::matmul_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -153,6 +153,4 @@ class kernel_of<spec::pool_pick, T> final : public queued<spec::pool_pick> {
 
 }  // namespace
 
-kernel_table pool_kernels() { return table_of<this_device>(spec::pool_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -54,6 +54,4 @@ class kernel_of<spec::random<Numbers>, T> final : public queued<spec::random<Num
 
 }  // namespace
 
-kernel_table random_kernels() { return table_of<this_device>(spec::random_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -84,14 +84,12 @@ class kernel_of<spec::reduction<Op>, T> final : public queued<spec::reduction<Op
 
 }  // namespace
 
-kernel_table reduce_kernels() { return table_of<this_device>(spec::reduce_kernels()); }
-
 kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type) {
   node_def n;
   n.op = &op;
   n.attributes = encode(op::reduction{axes});
   const tensor_type in{{}, type};
-  for (const kernel_entry& e : reduce_kernels())
+  for (const kernel_entry& e : table_of<this_device>(spec::reduce_kernels()))
     if (e.op == op.name) return e.make(n, {&in, 1});
   no_kernel_on(this_device::name, n, type);
 }

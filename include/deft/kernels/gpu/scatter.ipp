@@ -226,6 +226,4 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public queued<spec::row_
 
 }  // namespace
 
-kernel_table scatter_kernels() { return table_of<this_device>(spec::scatter_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

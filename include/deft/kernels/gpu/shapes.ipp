@@ -276,6 +276,4 @@ class kernel_of<spec::arange, T> final : public queued<spec::arange> {
 
 }  // namespace
 
-kernel_table shape_kernels() { return table_of<this_device>(spec::shape_kernels()); }
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -45,6 +45,10 @@ class kernel_spec : public typed_kernel {
 
 template <class... Spec>
 struct kernel_list {};
+template <class... A, class... B>
+constexpr kernel_list<A..., B...> operator+(kernel_list<A...>, kernel_list<B...>) {
+  return {};
+}
 
 /// A device's kernel of a node. Device: its `name`, as "the CPU", its kernels of `cast`, and
 /// `kernel<Spec, T...>`, the class for a spec and the types T that it is chosen by.
