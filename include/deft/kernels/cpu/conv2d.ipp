@@ -308,5 +308,4 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

@@ -30,6 +30,7 @@ kernel_table main_kernels() {
 }
 
 }  // namespace deft::ext::cpu
+
 namespace deft {
 
 template <int RegisterBytes, bool FusedMultiplyAdd>

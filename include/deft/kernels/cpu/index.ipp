@@ -149,5 +149,4 @@ class kernel_of<spec::first_mark<Op, How>, T> final : public spec::first_mark<Op
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

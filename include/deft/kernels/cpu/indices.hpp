@@ -2,6 +2,7 @@
 // deft/kernels/cpu/indices.hpp: indices into rows, and work on rows that they name.
 #pragma once
 #include <algorithm>
+#include <deft/core/error.hpp>
 #include <deft/kernels/team.hpp>
 #include <string_view>
 

@@ -316,5 +316,4 @@ class kernel_of<spec::matmul, T> final : public spec::matmul {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

@@ -239,5 +239,4 @@ class kernel_of<spec::pool_pick, T> final : public spec::pool_pick {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

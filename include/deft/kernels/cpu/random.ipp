@@ -105,5 +105,4 @@ class kernel_of<spec::random<Numbers>, T> final : public spec::random<Numbers> {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

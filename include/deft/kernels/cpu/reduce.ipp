@@ -227,5 +227,4 @@ class kernel_of<spec::reduction<Op>, T> final : public spec::reduction<Op> {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

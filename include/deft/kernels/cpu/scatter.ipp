@@ -38,7 +38,7 @@ class kernel_of<spec::scatter_add, T, Index> final : public spec::scatter_add {
     const Index* index = static_cast<const Index*>(c.in[1]);
     T* to = static_cast<T*>(c.out[0]);
     std::fill(to, to + rows_ * n_, T(0));
-    for (std::int64_t i = 0; i < count_; ++i) check_index("scatter_add", index[i], rows_);
+    for (std::int64_t i = 0; i < count_; ++i) check_index(operation::name, index[i], rows_);
     if (is_used_often(index)) return add_parts(from, index, to);
     for (std::int64_t i = 0; i < count_; ++i)
       fold<T, plus>::into(to + index[i] * n_, from + i * n_, n_);
@@ -151,5 +151,4 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public spec::row_update<
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

@@ -237,5 +237,4 @@ class kernel_of<spec::arange, T> final : public spec::arange {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::cpu

@@ -260,5 +260,4 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
   }
 };
 }  // namespace
-
 }  // namespace deft::ext::cpu

@@ -203,5 +203,4 @@ class kernel_of<spec::conv2d_filter_gradient, T> final
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -225,5 +225,4 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public queued<spec::c
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

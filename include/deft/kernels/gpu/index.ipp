@@ -175,5 +175,4 @@ class kernel_of<spec::first_mark<Op, How>, T> final
     : public place_kernel<spec::first_mark<Op, How>, T, How, true> {};
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

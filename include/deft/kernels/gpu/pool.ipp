@@ -152,5 +152,4 @@ class kernel_of<spec::pool_pick, T> final : public queued<spec::pool_pick> {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

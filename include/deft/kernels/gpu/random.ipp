@@ -53,5 +53,4 @@ class kernel_of<spec::random<Numbers>, T> final : public queued<spec::random<Num
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

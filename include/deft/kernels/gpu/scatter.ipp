@@ -225,5 +225,4 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public queued<spec::row_
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -275,5 +275,4 @@ class kernel_of<spec::arange, T> final : public queued<spec::arange> {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

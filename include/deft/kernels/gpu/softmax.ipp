@@ -73,5 +73,4 @@ class kernel_of<spec::softmax, T> final : public queued<spec::softmax> {
 };
 
 }  // namespace
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM
