@@ -166,11 +166,13 @@ double softmax_cost(const tensor_type& x, std::int64_t rows) {
   return 20 + static_cast<double>(x.shape.elements()) * (x.type == dtype::float32 ? 0.25 : 0.6) +
          static_cast<double>(rows) * 15;
 }
-/// Calls f(begin, end) for runs of rows of n elements: some 32 KB at a time on the team.
+/// Rows of n elements that are some 32 KB.
+std::int64_t softmax_chunk(std::int64_t n) {
+  return std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n));
+}
+/// Calls f(begin, end) for `some` rows at a time, on the team.
 template <class F>
-void each_run_of_rows(std::int64_t rows, std::int64_t n, double cost, F f) {
-  const std::int64_t some =
-      std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n));
+void each_run_of_rows(std::int64_t rows, std::int64_t some, double cost, F f) {
   parallel_chunks((rows + some - 1) / some, cost,
                   [&](std::int64_t p) { f(p * some, std::min(rows, (p + 1) * some)); });
 }
@@ -180,16 +182,19 @@ class kernel_of<spec::softmax, T> final : public spec::softmax {
   void ready() override {
     row_kernel::ready();
     cost_ = softmax_cost(in_[0], rows_);
+    chunk_ = softmax_chunk(n_);
   }
   void run(const kernel_call& c) override {
     if (n_ == 0) return;
     const T* x = static_cast<const T*>(c.in[0]);
     T* y = static_cast<T*>(c.out[0]);
-    each_run_of_rows(rows_, n_, cost_, [&](std::int64_t begin, std::int64_t end) {
+    each_run_of_rows(rows_, chunk_, cost_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r)
         softmax_row<T>::softmax(x + r * n_, n_, y + r * n_);
     });
   }
+
+  std::int64_t chunk_ = 1;
 };
 
 /// The gradient and the loss are made while a row is in cache. Label: a class per row, or T,
@@ -201,9 +206,10 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
   void ready() override {
     base::ready();
     this->cost_ = softmax_cost(this->in_[0], this->rows_);
+    chunk_ = softmax_chunk(this->n_);
   }
   void run(const kernel_call& c) override {
-    each_run_of_rows(this->rows_, this->n_, this->cost_, [&](std::int64_t begin, std::int64_t end) {
+    each_run_of_rows(this->rows_, chunk_, this->cost_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; r += together)
         some_rows(c, r, std::min(together, end - r));
     });
@@ -258,6 +264,9 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
     }
     return softmax_row<T>::template exponentials<false>(x, n, nullptr);
   }
+
+  std::int64_t chunk_ = 1;
 };
+
 }  // namespace
 }  // namespace deft::ext::cpu
