@@ -8,13 +8,11 @@
 #include <cstring>
 #include <deft/kernels/cpu/conv2d_filter.ipp>
 #include <deft/kernels/cpu/kernel_base.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/cpu/tile_sums.hpp>
 #include <deft/kernels/cpu/windows.hpp>
 #include <deft/kernels/team.hpp>
 
 namespace deft::ext::cpu {
-namespace convolution {
 namespace {
 
 /// P windows by the columns of a panel: `rows` rows of `length` elements, `row` apart.
@@ -206,15 +204,14 @@ void each_band(std::int64_t images, const windows& w, std::int64_t bytes_of_row,
 }
 
 template <class T>
-class forward final : public typed_kernel {
- public:
-  explicit forward(const op::conv2d& o) : op_(o) {}
+class kernel_of<spec::conv2d, T> final : public spec::conv2d {
   std::size_t scratch() const override {
     return static_cast<std::size_t>(pass_.template packed<T>()) * sizeof(T);
   }
   void ready() override {
-    static_cast<windows&>(pass_) = windows_of(op_, in(0), in(1), out());
-    pass_.outputs = out()[3];
+    conv2d::ready();
+    static_cast<windows&>(pass_) = windows_of(what_);
+    pass_.outputs = what_.outputs;
     pass_.apart[0] = out()[2] * out()[3];
     pass_.apart[1] = out()[3];
     flops_ = 2.0 * static_cast<double>(out().elements()) * static_cast<double>(pass_.depth());
@@ -234,8 +231,6 @@ class forward final : public typed_kernel {
               });
   }
 
- private:
-  op::conv2d op_;
   pass pass_;
   double flops_ = 0;
 };
@@ -243,12 +238,11 @@ class forward final : public typed_kernel {
 /// Elements of x whose windows begin at the same phase of the stride see the same taps: each phase
 /// is a convolution of dz, of stride 1, with every stride-th row and column of the filter reversed.
 template <class T>
-class input_gradient final : public typed_kernel {
- public:
-  explicit input_gradient(const op::conv2d_input_gradient& o) : op_(o) {}
+class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_input_gradient {
   std::size_t scratch() const override { return static_cast<std::size_t>(room_) * sizeof(T); }
   void ready() override {
-    const windows of_x = windows_of(op_, in(2), in(1), in(0));
+    conv2d_input_gradient::ready();
+    const windows of_x = windows_of(what_);
     passes_.clear();
     room_ = 0;
     for (std::int64_t i = 0; i < std::min(op_.stride[0], out()[1]); ++i)
@@ -278,7 +272,6 @@ class input_gradient final : public typed_kernel {
     }
   }
 
- private:
   struct phase : pass {
     std::int64_t of[2] = {};     ///< the first tap's row and column in the filter
     std::int64_t packed_at = 0;  ///< where its part of the filter is packed
@@ -310,31 +303,9 @@ class input_gradient final : public typed_kernel {
     passes_.push_back(p);
   }
 
-  op::conv2d_input_gradient op_;
   std::vector<phase> passes_;
   std::int64_t room_ = 0;
 };
 
-template <template <class> class Kernel, class Op>
-kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<Op>(n.attributes);
-  return kernel_for<floating_dtypes>(n, in[0].type,
-                                     [&]<class T>() { return std::make_unique<Kernel<T>>(o); });
-}
-
 }  // namespace
-}  // namespace convolution
-
-kernel_table conv2d_kernels() {
-  namespace c = convolution;
-  static constexpr kernel_entry table[] = {
-      {op::conv2d::name, floating_dtypes, &c::make<c::forward, op::conv2d>},
-      {op::conv2d_input_gradient::name, floating_dtypes,
-       &c::make<c::input_gradient, op::conv2d_input_gradient>},
-      {op::conv2d_filter_gradient::name, floating_dtypes,
-       &c::make<c::filter_gradient, op::conv2d_filter_gradient>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::cpu

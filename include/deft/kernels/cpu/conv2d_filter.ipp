@@ -8,15 +8,13 @@
 #include <deft/kernels/team.hpp>
 
 namespace deft::ext::cpu {
-namespace convolution {
 namespace {
 
 /// Adds to P rows of a panel of sums: the elements at `from` of every window times the window's row
 /// of dz.
 template <int P, int L, class T>
-void add_products(const std::array<const T*, P>& from, const windows& w, std::int64_t rows,
-                  const T* dz, std::int64_t apart, T* sums, int some,
-                  tile_leaves<T, L, P>& leaves) {
+void add_windows(const std::array<const T*, P>& from, const windows& w, std::int64_t rows,
+                 const T* dz, std::int64_t apart, T* sums, int some, tile_leaves<T, L, P>& leaves) {
   tile_sums<T, L, P> all(leaves);
   auto& sum = all.sum.v;
   const std::int64_t step = w.step[1] * w.channels, row = w.step[0] * w.row();
@@ -41,16 +39,15 @@ void add_products(const std::array<const T*, P>& from, const windows& w, std::in
 /// Groups of images are summed on their own, and then added up; where the filter is too large for
 /// that, pieces are rows of it.
 template <class T>
-class filter_gradient final : public typed_kernel {
- public:
-  explicit filter_gradient(const op::conv2d_filter_gradient& o) : op_(o) {}
+class kernel_of<spec::conv2d_filter_gradient, T> final : public spec::conv2d_filter_gradient {
   std::size_t scratch() const override {
     return static_cast<std::size_t>(groups_ * levels_ * part()) * sizeof(T);
   }
   void ready() override {
-    w_ = windows_of(op_, in(1), in(2), in(0));
-    images_ = in(0)[0];
-    n_ = in(2)[3];
+    conv2d_filter_gradient::ready();
+    w_ = windows_of(what_);
+    images_ = what_.batch;
+    n_ = what_.outputs;
     wide_ = padded_columns<T>(n_);
     constexpr std::int64_t pieces = thresholds::filter_pieces;
     const std::int64_t bytes = part() * static_cast<std::int64_t>(sizeof(T));
@@ -101,7 +98,6 @@ class filter_gradient final : public typed_kernel {
                     });
   }
 
- private:
   std::int64_t part() const { return w_.depth() * wide_; }
   /// Rows of windows that are worked on at a time.
   std::int64_t band() const {
@@ -166,8 +162,8 @@ class filter_gradient final : public typed_kernel {
             for (int p = 0; p < P; ++p)
               elements[static_cast<std::size_t>(p)] =
                   windows + offsets_[static_cast<std::size_t>(i + std::min(p, some - 1))];
-            add_products<P, L>(elements, w_, rows, from, apart, sums + w_.depth() * j + i * L, some,
-                               leaves);
+            add_windows<P, L>(elements, w_, rows, from, apart, sums + w_.depth() * j + i * L, some,
+                              leaves);
           }
         });
         carry(sums, ++bands, begin, end, false);
@@ -175,7 +171,6 @@ class filter_gradient final : public typed_kernel {
     carry(sums, bands, begin, end, true);
   }
 
-  op::conv2d_filter_gradient op_;
   windows w_;
   std::int64_t images_ = 0, n_ = 0, wide_ = 0;
   std::int64_t groups_ = 1;            ///< of images
@@ -186,5 +181,4 @@ class filter_gradient final : public typed_kernel {
 };
 
 }  // namespace
-}  // namespace convolution
 }  // namespace deft::ext::cpu

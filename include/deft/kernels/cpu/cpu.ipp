@@ -14,12 +14,23 @@
 #include <deft/kernels/cpu/reduce.ipp>
 #include <deft/kernels/cpu/reduction_kernels.ipp>
 #include <deft/kernels/cpu/row_region.ipp>
+#include <deft/kernels/cpu/scatter.ipp>
 #include <deft/kernels/cpu/shapes.ipp>
 #include <deft/kernels/cpu/softmax.ipp>
 #include <deft/kernels/cpu/user_op.ipp>
 #include <deft/kernels/cpu/whole_fold.ipp>
 #include <deft/kernels/spec/row_layout.ipp>
 #include <deft/kernels/team.ipp>
+
+namespace deft::ext::cpu {
+
+kernel_table main_kernels() {
+  return table_of<this_device>(spec::index_kernels() + spec::random_kernels() +
+                               spec::reduce_kernels() + spec::scatter_kernels() +
+                               spec::shape_kernels() + spec::softmax_kernels());
+}
+
+}  // namespace deft::ext::cpu
 
 namespace deft {
 

@@ -5,3 +5,13 @@
 #include <deft/kernels/cpu/conv2d.ipp>
 #include <deft/kernels/cpu/matmul.ipp>
 #include <deft/kernels/cpu/pool.ipp>
+#include <deft/kernels/cpu/tables.hpp>
+
+namespace deft::ext::cpu {
+
+kernel_table linear_kernels() {
+  return table_of<this_device>(spec::conv2d_kernels() + spec::matmul_kernels() +
+                               spec::pool_kernels());
+}
+
+}  // namespace deft::ext::cpu

@@ -66,9 +66,9 @@ void register_cpu_kernels(kernel_table table) { own_kernel_tables().push_back(ta
 std::span<const kernel_table> cpu_kernel_tables() {
   static const auto& tables = *new std::vector<kernel_table>([] {
     std::vector<kernel_table> all{
-        cpu::conv2d_kernels(), cpu::elementwise_kernels(), cpu::index_kernels(),
-        cpu::matmul_kernels(), cpu::pool_kernels(),        cpu::random_kernels(),
-        cpu::reduce_kernels(), cpu::shape_kernels(),       cpu::softmax_kernels(),
+        cpu::main_kernels(),
+        cpu::linear_kernels(),
+        cpu::elementwise_kernels(),
         cpu::own_kernels(),
     };
     for (const auto table : host_tables) all.push_back(table());

@@ -5,9 +5,7 @@
 #include <deft/kernels/cpu/broadcast_kernel.hpp>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/tables.hpp>
-#include <deft/kernels/spec/op_as_expression.hpp>
-#include <deft/op/assign.hpp>
-#include <deft/op/catalog.hpp>
+#include <deft/kernels/spec/elementwise_table.hpp>
 
 namespace deft::ext::cpu {
 namespace {
@@ -118,8 +116,7 @@ kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
   const dtype operand = in.back().type, result = n.outputs.at(0).type;
   compiled_row row = find_row(*n.op, operand, result);
-  if (!row.run)
-    fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", operand);
+  if (!row.run) no_kernel_on(this_device::name, n, operand);
   return std::make_unique<elementwise_kernel>(program_code(row), row_cost(*n.op, operand),
                                               in.size());
 }
@@ -129,7 +126,7 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
   const op_def& how = *n.op->joins;
   const dtype t = in.back().type;
   const compiled_row row = find_row(how, t, t);
-  if (!row.run) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
+  if (!row.run) no_kernel_on(this_device::name, n, t);
   return std::make_unique<elementwise_kernel>(program_code(row), row_cost(how, t), 2);
 }
 
@@ -140,19 +137,8 @@ kernel_ptr make_cast(dtype from, dtype to) {
 }
 
 kernel_table elementwise_kernels() {
-  static const auto& table = *new std::vector<kernel_entry>([] {
-    std::vector<kernel_entry> made{
-        {op::fused::name, plain_dtypes, &make_fused},
-        {op::fused_update::name, plain_dtypes, &make_fused_update},
-        {op::assign_add::name, numeric_dtypes, &make_update},
-        {op::assign_sub::name, numeric_dtypes, &make_update},
-    };
-    op::catalog::each([&]<class Op>() {
-      if (record_of<Op>.is(op_traits::elementwise))
-        made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_elementwise});
-    });
-    return made;
-  }());
+  static const auto& table = *new auto(deft::detail::elementwise_entries(
+      &make_elementwise, &make_fused, &make_update, &make_fused_update));
   return table;
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace deft::ext::cpu {
-namespace indexing {
 namespace {
 
 /// Which of a list of indices are equal: a hash table of positions, of at most `distinct` values.
@@ -87,5 +86,4 @@ struct equal_rows {
 };
 
 }  // namespace
-}  // namespace indexing
 }  // namespace deft::ext::cpu

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/cpu/kernel_base.hpp: what the CPU's own kernels share: scratch memory of a
-// thread, and how they refuse.
+// thread, and how they are made.
 #pragma once
-#include <deft/expr/op_record.hpp>
-#include <deft/kernels/widened_kernel.hpp>
+#include <deft/kernels/spec/kernel_spec.hpp>
 
 namespace deft::ext::cpu {
 
@@ -11,13 +10,20 @@ namespace deft::ext::cpu {
 /// undefined. One use at a time.
 void* thread_scratch(std::size_t bytes);
 
-/// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("the CPU", n, t); }
 kernel_ptr make_cast(dtype from, dtype to);
-/// As kernel_or_widened.
-template <dtype_set Types, class F>
-kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_or_widened<Types>("the CPU", n, t, std::move(make), &make_cast);
-}
+namespace {
 
+/// The processor's kernel of a spec, for the types that it is chosen by.
+template <class Spec, class... T>
+class kernel_of;
+
+/// What tables of kernels are made for.
+struct this_device {
+  static constexpr std::string_view name = "the CPU";
+  static constexpr cast_maker cast = &make_cast;
+  template <class Spec, class... T>
+  using kernel = kernel_of<Spec, T...>;
+};
+
+}  // namespace
 }  // namespace deft::ext::cpu

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack_group.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
 #include <deft/kernels/team.hpp>
@@ -299,39 +298,22 @@ void run(const task<T>& t) {
   by_panels(t);
 }
 
-template <class T>
-class matmul_kernel final : public typed_kernel {
- public:
-  explicit matmul_kernel(const op::matmul& o) : op_(o) {}
+}  // namespace
+}  // namespace product
 
+namespace {
+
+template <class T>
+class kernel_of<spec::matmul, T> final : public spec::matmul {
   void ready() override {
-    what_ = matrix_product(op_, in(0), in(1));
+    matmul::ready();
     cost_ = 20 + static_cast<double>(what_.m * what_.n) * static_cast<double>(what_.k) / 100;
   }
   void run(const kernel_call& c) override {
     product::run<T>({what_, static_cast<const T*>(c.in[0]), static_cast<const T*>(c.in[1]),
                      static_cast<T*>(c.out[0])});
   }
-
- private:
-  op::matmul op_;
-  matrix_product what_;
 };
 
 }  // namespace
-}  // namespace product
-
-kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<op::matmul>(n.attributes);
-  return kernel_for<matmul_dtypes>(
-      n, in[0].type, [&]<class T>() { return std::make_unique<product::matmul_kernel<T>>(o); });
-}
-
-kernel_table matmul_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::matmul::name, matmul_dtypes, &make_matmul},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::cpu

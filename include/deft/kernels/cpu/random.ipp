@@ -5,7 +5,6 @@
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/random_bits.hpp>
 #include <deft/kernels/team.hpp>
 
@@ -30,7 +29,6 @@ DEFT_ALWAYS_INLINE split_pack<L> split(pack<double, L> x) {
   return {num::cast<double>(exponent), mantissa};
 }
 
-namespace drawing {
 namespace {
 
 using draws::group_blocks, draws::group_words;
@@ -63,22 +61,22 @@ void draw(std::uint64_t g, std::uint64_t key, std::uint64_t step, std::uint32_t*
   std::memcpy(words + 3 * blocks, c3, sizeof c3);
 }
 
-template <class Numbers>
-class random_kernel final : public typed_kernel {
- public:
-  explicit random_kernel(const typename Numbers::op_type& o)
-      : key_(o.key), every_step_(o.every_step), number_(o) {}
+template <template <class> class Numbers, class T>
+class kernel_of<spec::random<Numbers>, T> final : public spec::random<Numbers> {
+  static constexpr bool uniform = std::is_same_v<Numbers<T>, draws::uniform_numbers<T>>;
+  static constexpr std::int64_t group_elements = draws::group_elements<T>;
+  static constexpr int L = register_bytes / 8;
 
   void ready() override {
-    elements_ = out().elements();
-    cost_ = 20 + static_cast<double>(elements_) * (uniform ? 0.5 : 3) * sizeof(T) / 4;
+    number_ = Numbers<T>(this->op_);
+    elements_ = this->out().elements();
+    this->cost_ = 20 + static_cast<double>(elements_) * (uniform ? 0.5 : 3) * sizeof(T) / 4;
   }
-
   void run(const kernel_call& c) override {
     T* to = static_cast<T*>(c.out[0]);
-    const std::uint64_t step = every_step_ && c.step ? c.step->draw : 0;
+    const std::uint64_t step = this->op_.every_step && c.step ? c.step->draw : 0;
     constexpr std::int64_t chunk = group_elements * 64;
-    parallel_chunks((elements_ + chunk - 1) / chunk, cost_, [&](std::int64_t p) {
+    parallel_chunks((elements_ + chunk - 1) / chunk, this->cost_, [&](std::int64_t p) {
       for (std::int64_t i = p * chunk; i < std::min(elements_, (p + 1) * chunk);
            i += group_elements) {
         if (elements_ - i >= group_elements) {
@@ -92,15 +90,9 @@ class random_kernel final : public typed_kernel {
     });
   }
 
- private:
-  using T = typename Numbers::type;
-  static constexpr bool uniform = std::is_same_v<Numbers, draws::uniform_numbers<T>>;
-  static constexpr std::int64_t group_elements = draws::group_elements<T>;
-  static constexpr int L = register_bytes / 8;
-
   void group(std::int64_t g, std::uint64_t step, T* to) const {
     std::uint32_t words[group_words];
-    draw(static_cast<std::uint64_t>(g), key_, step, words);
+    draw(static_cast<std::uint64_t>(g), this->op_.key, step, words);
     for (int i = 0; i < group_elements; i += L) {
       double bits[L];
       for (int l = 0; l < L; ++l) bits[l] = draws::bits_of<T>(words, i + l, group_words / 2);
@@ -108,29 +100,9 @@ class random_kernel final : public typed_kernel {
     }
   }
 
-  std::uint64_t key_;
-  bool every_step_;
-  Numbers number_;
+  Numbers<T> number_{};
   std::int64_t elements_ = 0;
 };
 
-template <template <class> class Numbers>
-kernel_ptr make(const node_def& n, std::span<const tensor_type>) {
-  const auto o = decode<typename Numbers<float>::op_type>(n.attributes);
-  return kernel_for<floating_dtypes>(
-      n, o.type, [&]<class T>() { return std::make_unique<random_kernel<Numbers<T>>>(o); });
-}
-
 }  // namespace
-}  // namespace drawing
-
-kernel_table random_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::random_uniform::name, floating_dtypes, &drawing::make<draws::uniform_numbers>},
-      {op::random_normal::name, floating_dtypes, &drawing::make<draws::normal_numbers>},
-      {op::truncated_normal::name, floating_dtypes, &drawing::make<draws::truncated_numbers>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::cpu

@@ -3,17 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
-#include <deft/kernels/spec/fold_levels.hpp>
+#include <deft/kernels/spec/reduce.hpp>
 #include <deft/kernels/team.hpp>
-#include <deft/op/max.hpp>
-#include <deft/op/mean.hpp>
-#include <deft/op/min.hpp>
-#include <deft/op/sum.hpp>
-#include <deft/op/sum_to.hpp>
 
 namespace deft::ext::cpu {
-namespace reduction {
 namespace {
 
 /// Some of the levels, in the order of iteration.
@@ -208,68 +201,30 @@ class folder {
   column_layout columns_;
 };
 
-template <class T, fold_kind Kind>
-class reduce_kernel final : public typed_kernel {
- public:
-  /// `axes` as given, or empty if they follow from the second input's shape.
-  explicit reduce_kernel(const dims* axes) : given_(axes != nullptr) {
-    if (axes) axes_ = *axes;
-  }
+template <class Op, class T>
+class kernel_of<spec::reduction<Op>, T> final : public spec::reduction<Op> {
+  using base = spec::reduction<Op>;
 
   void ready() override {
-    if (!given_) axes_ = summed_axes(in(0), in(1));
-    folder_ = {in(0), axes_};
-    cost_ = folder_.cost();
-    if ((Kind == fold_kind::max || Kind == fold_kind::min) && in(0).elements() == 0 &&
-        out().elements() != 0)
-      fail(errc::invalid_argument, "[", Kind == fold_kind::max ? "max" : "min",
-           "] is undefined for zero elements: ", in(0));
-    const auto results = out().elements();
-    scale_ = results ? static_cast<double>(in(0).elements()) / static_cast<double>(results) : 1;
+    base::ready();
+    folder_ = {this->in(0), this->axes_};
+    this->cost_ = folder_.cost();
+    const auto results = this->out().elements();
+    scale_ =
+        results ? static_cast<double>(this->in(0).elements()) / static_cast<double>(results) : 1;
   }
   std::size_t scratch() const override { return folder_.scratch(); }
   void run(const kernel_call& c) override {
     T* to = static_cast<T*>(c.out[0]);
     folder_.run(static_cast<const T*>(c.in[0]), to, c.scratch);
-    if constexpr (Kind == fold_kind::mean)
-      for (std::int64_t i = 0, n = out().elements(); i < n; ++i) to[i] /= static_cast<T>(scale_);
+    if constexpr (base::mean)
+      for (std::int64_t i = 0, n = this->out().elements(); i < n; ++i)
+        to[i] /= static_cast<T>(scale_);
   }
 
- private:
-  bool given_;
-  dims axes_;
   double scale_ = 1;
-  folder<T, typename join_of<Kind>::type> folder_;
+  folder<T, typename base::how> folder_;
 };
 
-template <fold_kind Kind>
-kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
-  constexpr dtype_set types = Kind == fold_kind::mean ? floating_dtypes : numeric_dtypes;
-  return kernel_for<types>(
-      n, t, [&]<class T>() { return std::make_unique<reduce_kernel<T, Kind>>(axes); });
-}
-
 }  // namespace
-}  // namespace reduction
-
-template <class Op>
-kernel_ptr make_reduction(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<Op>(n.attributes).axes;
-  return reduction::make<Op::folds>(n, in[0].type, &axes);
-}
-kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in) {
-  return reduction::make<fold_kind::sum>(n, in[0].type, nullptr);
-}
-
-kernel_table reduce_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::sum::name, numeric_dtypes, &make_reduction<op::sum>},
-      {op::mean::name, floating_dtypes, &make_reduction<op::mean>},
-      {op::max::name, numeric_dtypes, &make_reduction<op::max>},
-      {op::min::name, numeric_dtypes, &make_reduction<op::min>},
-      {op::sum_to::name, numeric_dtypes, &make_sum_to},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::cpu

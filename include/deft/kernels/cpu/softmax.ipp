@@ -5,19 +5,16 @@
 #include <array>
 #include <cmath>
 #include <deft/kernels/cpu/row_reduction.hpp>
-#include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
+#include <deft/kernels/spec/softmax.hpp>
 #include <deft/kernels/team.hpp>
-#include <deft/op/softmax.hpp>
-#include <deft/op/softmax_cross_entropy.hpp>
 #include <deft/plan/thresholds.hpp>
 
 namespace deft::ext::cpu {
-namespace softmax_rows {
 namespace {
 
 template <class T>
-struct row {
+struct softmax_row {
   static constexpr int L = register_bytes / static_cast<int>(sizeof(T));
   using P = pack<T, L>;
 
@@ -165,60 +162,59 @@ struct row {
   }
 };
 
-/// Rows of some 32 KB at a time on the team.
-class row_kernel_base : public typed_kernel {
- public:
-  void ready() override {
-    n_ = in(0).back();
-    rows_ = op::without_axis(in(0), in(0).rank() - 1).elements();
-    cost_ = 20 +
-            static_cast<double>(in(0).elements()) * (in_[0].type == dtype::float32 ? 0.25 : 0.6) +
-            static_cast<double>(rows_) * 15;
-    chunk_ = std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n_));
-  }
-
- protected:
-  /// Calls f(begin, end) for runs of rows.
-  template <class F>
-  void each_run(F f) const {
-    parallel_chunks((rows_ + chunk_ - 1) / chunk_, cost_,
-                    [&](std::int64_t p) { f(p * chunk_, std::min(rows_, (p + 1) * chunk_)); });
-  }
-  template <class F>
-  void each_row(F f) const {
-    each_run([&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) f(r);
-    });
-  }
-
-  std::int64_t rows_ = 0, n_ = 0, chunk_ = 1;
-};
+double softmax_cost(const tensor_type& x, std::int64_t rows) {
+  return 20 + static_cast<double>(x.shape.elements()) * (x.type == dtype::float32 ? 0.25 : 0.6) +
+         static_cast<double>(rows) * 15;
+}
+/// Rows of n elements that are some 32 KB.
+std::int64_t softmax_chunk(std::int64_t n) {
+  return std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n));
+}
+/// Calls f(begin, end) for `some` rows at a time, on the team.
+template <class F>
+void each_run_of_rows(std::int64_t rows, std::int64_t some, double cost, F f) {
+  parallel_chunks((rows + some - 1) / some, cost,
+                  [&](std::int64_t p) { f(p * some, std::min(rows, (p + 1) * some)); });
+}
 
 template <class T>
-class softmax_kernel final : public row_kernel_base {
- public:
+class kernel_of<spec::softmax, T> final : public spec::softmax {
+  void ready() override {
+    row_kernel::ready();
+    cost_ = softmax_cost(in_[0], rows_);
+    chunk_ = softmax_chunk(n_);
+  }
   void run(const kernel_call& c) override {
     if (n_ == 0) return;
     const T* x = static_cast<const T*>(c.in[0]);
     T* y = static_cast<T*>(c.out[0]);
-    each_row([&](std::int64_t r) { row<T>::softmax(x + r * n_, n_, y + r * n_); });
+    each_run_of_rows(rows_, chunk_, cost_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r)
+        softmax_row<T>::softmax(x + r * n_, n_, y + r * n_);
+    });
   }
+
+  std::int64_t chunk_ = 1;
 };
 
-/// The loss, or the gradient and the loss, if it is needed, both while a row is in cache. Label: a
-/// class per row, or T, probabilities.
-template <class T, class Label, bool Gradient>
-class cross_entropy_rows final : public row_kernel_base {
- public:
+/// The gradient and the loss are made while a row is in cache. Label: a class per row, or T,
+/// probabilities.
+template <class Op, class T, class Label>
+class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_entropy<Op> {
+  using base = spec::cross_entropy<Op>;
+
+  void ready() override {
+    base::ready();
+    this->cost_ = softmax_cost(this->in_[0], this->rows_);
+    chunk_ = softmax_chunk(this->n_);
+  }
   void run(const kernel_call& c) override {
-    each_run([&](std::int64_t begin, std::int64_t end) {
+    each_run_of_rows(this->rows_, chunk_, this->cost_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; r += together)
         some_rows(c, r, std::min(together, end - r));
     });
   }
-  bool optional_output(int o) const override { return Gradient && o == 1; }
 
- private:
   /// Rows whose logarithms are taken together.
   static constexpr std::int64_t together = thresholds::rows_of_logarithms;
 
@@ -226,23 +222,23 @@ class cross_entropy_rows final : public row_kernel_base {
   auto label_of(const void* labels, std::int64_t r) const {
     const Label* l = static_cast<const Label*>(labels);
     if constexpr (std::is_same_v<Label, T>) {
-      return l + r * n_;
+      return l + r * this->n_;
     } else {
       const std::int64_t label = l[r];
-      if (label < 0 || label >= n_)
+      if (label < 0 || label >= this->n_)
         fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
-             " is out of range for ", n_, " classes");
+             " is out of range for ", this->n_, " classes");
       return label;
     }
   }
 
   void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
-    constexpr int L = row<T>::L;
-    const std::int64_t n = n_;
+    constexpr int L = softmax_row<T>::L;
+    const std::int64_t n = this->n_;
     const T* x = static_cast<const T*>(c.in[0]) + first * n;
     alignas(64) T max[together], sum[together], logs[together];
     std::fill(sum, sum + together, T(1));
-    T* loss = static_cast<T*>(c.out[Gradient ? 1 : 0]);
+    T* loss = static_cast<T*>(c.out[base::loss_output]);
     for (std::int64_t r = 0; r < count; ++r) {
       const auto s = sums_of(c, x + r * n, first + r);
       max[r] = s.max, sum[r] = s.sum;
@@ -251,57 +247,26 @@ class cross_entropy_rows final : public row_kernel_base {
     for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));
     for (std::int64_t r = 0; r < count; ++r) {
       const auto label = label_of(c.in[1], first + r);
-      loss[first + r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
+      loss[first + r] =
+          n ? softmax_row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
     }
   }
   /// Of row r, and its gradient.
-  typename row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
-    const std::int64_t n = n_;
-    if constexpr (Gradient) {
+  typename softmax_row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
+    const std::int64_t n = this->n_;
+    if constexpr (base::gradient) {
       const auto label = label_of(c.in[1], r);
-      const bool one = in_[2].shape.rank() == 0;
+      const bool one = this->in(2).rank() == 0;
       const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
-      if (n) return row<T>::sums_and_gradient(x, n, dz, label, static_cast<T*>(c.out[0]) + r * n);
+      if (n)
+        return softmax_row<T>::sums_and_gradient(x, n, dz, label,
+                                                 static_cast<T*>(c.out[0]) + r * n);
     }
-    return row<T>::template exponentials<false>(x, n, nullptr);
+    return softmax_row<T>::template exponentials<false>(x, n, nullptr);
   }
-};
-template <class T, class Label>
-using cross_entropy_kernel = cross_entropy_rows<T, Label, false>;
-template <class T, class Label>
-using cross_entropy_grad_kernel = cross_entropy_rows<T, Label, true>;
 
-/// The kernel of that template for the dtypes of logits and labels.
-template <template <class, class> class Kernel>
-kernel_ptr for_labels(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<floating_dtypes>(n, in[0].type, [&]<class T>() {
-    return kernel_for<index_dtypes | dtype_set{dtype_of<T>}>(
-        n, in[1].type, []<class Label>() { return std::make_unique<Kernel<T, Label>>(); });
-  });
-}
+  std::int64_t chunk_ = 1;
+};
 
 }  // namespace
-}  // namespace softmax_rows
-
-kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<floating_dtypes>(
-      n, in[0].type, []<class T>() { return std::make_unique<softmax_rows::softmax_kernel<T>>(); });
-}
-
-kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in) {
-  return softmax_rows::for_labels<softmax_rows::cross_entropy_kernel>(n, in);
-}
-kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const tensor_type> in) {
-  return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
-}
-
-kernel_table softmax_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::softmax::name, floating_dtypes, &make_softmax},
-      {op::softmax_cross_entropy::name, floating_dtypes, &make_softmax_cross_entropy},
-      {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_softmax_cross_entropy_grad},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::cpu

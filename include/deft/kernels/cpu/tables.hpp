@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/tables.hpp: the tables of kernels that the processor's device joins; each stands
-// at the end of the file that holds the kernels.
+// deft/kernels/cpu/tables.hpp: the tables of kernels that the processor's device joins.
 #pragma once
 #include <deft/kernels/kernel.hpp>
 
 namespace deft::ext::cpu {
 
-kernel_table conv2d_kernels();
+/// Those of kernels/spec: of cpu.ipp, and of cpu_linear.ipp.
+kernel_table main_kernels();
+kernel_table linear_kernels();
 kernel_table elementwise_kernels();
-kernel_table index_kernels();
-kernel_table matmul_kernels();
-kernel_table pool_kernels();
-kernel_table random_kernels();
-kernel_table reduce_kernels();
-kernel_table shape_kernels();
-kernel_table softmax_kernels();
 
 /// The kernel of an elementwise operation alone, from its row.
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in);

@@ -5,7 +5,7 @@
 #include <deft/kernels/cpu/pack_group.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 
-namespace deft::ext::cpu::convolution {
+namespace deft::ext::cpu {
 
 /// The leaves of a tile's sums.
 template <class T, int L, int P>
@@ -50,4 +50,4 @@ class tile_sums {
   std::int64_t left_ = leaf;
 };
 
-}  // namespace deft::ext::cpu::convolution
+}  // namespace deft::ext::cpu

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/kernels/cpu/pack.hpp>
-#include <deft/op/conv2d.hpp>
+#include <deft/kernels/spec/conv2d.hpp>
 #include <deft/plan/thresholds.hpp>
 
-namespace deft::ext::cpu::convolution {
+namespace deft::ext::cpu {
 
 /// As measured, of a thread.
 inline constexpr double flops_per_nanosecond = 100;
@@ -106,16 +106,16 @@ struct windows {
 };
 
 /// The windows of a convolution: x to result.
-inline windows windows_of(const op::convolution& o, const dims& x, const dims& filter,
-                          const dims& y) {
-  windows w{x[1], x[2], x[3]};
-  for (int i = 0; i < 2; ++i) {
-    w.step[i] = o.stride[i];
-    w.taps[i] = filter[i];
-    w.count[i] = y[1 + i];
-    w.first[i] = o.same ? -op::padding_before(x[1 + i], filter[i], o.stride[i], y[1 + i]) : 0;
+inline windows windows_of(const image_convolution& c) {
+  windows w{c.height.extent, c.width.extent, c.channels};
+  int i = 0;
+  for (const window_axis* a : {&c.height, &c.width}) {
+    w.step[i] = a->stride;
+    w.taps[i] = a->window;
+    w.count[i] = a->count;
+    w.first[i++] = -a->before;
   }
   return w;
 }
 
-}  // namespace deft::ext::cpu::convolution
+}  // namespace deft::ext::cpu

@@ -3,30 +3,28 @@
 // one, else as products of matrices: the windows of some images are copied into rows of a matrix,
 // or added up from one.
 #pragma once
-#include <deft/kernels/gpu/image_convolution.hpp>
+#include <deft/kernels/gpu/divider.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/windows.hpp>
-#include <deft/op/conv2d.hpp>
+#include <deft/kernels/spec/conv2d.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
-namespace convolution {
 namespace {
 
 /// Bytes of that matrix, except if it is of a single image.
 constexpr std::int64_t most_bytes = std::int64_t{1} << 26;
 
-struct images {
+struct convolved_images {
   window_axis height, width;
   divider rows, columns, taps_across, channels;  ///< of windows; of a window
 
-  images() = default;
-  images(const op::convolution& o, const dims& x, const dims& filter, const dims& y)
-      : height(x[1], filter[0], o.stride[0], o.same, y[1]),
-        width(x[2], filter[1], o.stride[1], o.same, y[2]),
-        rows(std::max<std::int64_t>(1, y[1])),
-        columns(std::max<std::int64_t>(1, y[2])),
-        taps_across(filter[1]),
-        channels(std::max<std::int64_t>(1, x[3])) {}
+  convolved_images() = default;
+  explicit convolved_images(const image_convolution& c)
+      : height(c.height),
+        width(c.width),
+        rows(std::max<std::int64_t>(1, height.count)),
+        columns(std::max<std::int64_t>(1, width.count)),
+        taps_across(width.window),
+        channels(std::max<std::int64_t>(1, c.channels)) {}
 
   DEFT_HD std::int64_t depth() const { return height.window * width.window * channels.by(); }
 };
@@ -34,7 +32,7 @@ struct images {
 /// An element of a window.
 template <class T>
 struct copied_windows {
-  images w;
+  convolved_images w;
   divider depth;
   const T* x;
   T* to;
@@ -53,7 +51,7 @@ struct copied_windows {
 /// An element of an image: the sum of what the windows have for it, in their order.
 template <class T>
 struct added_windows {
-  images w;
+  convolved_images w;
   divider image_columns, image_rows;
   const T* from;
   T* to;
@@ -85,20 +83,22 @@ struct zeros {
 };
 
 /// Works on as many images at a time as the matrix of their windows has room for.
-template <class T>
-class windows_kernel : public queued_kernel {
+template <class Spec, class T>
+class windows_kernel : public queued<Spec> {
  public:
   std::size_t scratch() const override { return room_; }
 
  protected:
-  void set(const op::convolution& o, const dims& x, const dims& filter, const dims& y) {
-    w_ = images(o, x, filter, y);
-    all_ = x[0];
-    image_ = x[1] * x[2] * x[3];
-    pixels_ = y[1] * y[2];
-    channels_ = x[3], outputs_ = y[3];
-    depth_ = filter[0] * filter[1] * x[3];
-    in_place_ = depth_ == x[3] && o.stride == dims{1, 1};
+  void ready() override {
+    Spec::ready();
+    const image_convolution& c = this->what_;
+    w_ = convolved_images(c);
+    all_ = c.batch;
+    image_ = c.image();
+    pixels_ = c.pixels();
+    outputs_ = c.outputs;
+    depth_ = c.depth();
+    in_place_ = depth_ == c.channels && c.height.stride == 1 && c.width.stride == 1;
     const std::int64_t bytes = pixels_ * depth_ * static_cast<std::int64_t>(sizeof(T));
     some_ = std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, bytes), 1,
                                      std::max<std::int64_t>(1, all_));
@@ -115,10 +115,8 @@ class windows_kernel : public queued_kernel {
     return p;
   }
   /// Whether a library does all of it, with the operation's first two operands.
-  bool by_library(const kernel_call& c, stream& s, image_convolution::kind result) const {
-    return !in_place_ &&
-           s.convolve(this->type(), {result, all_, channels_, outputs_, w_.height, w_.width},
-                      c.in[0], c.in[1], c.out[0]);
+  bool by_library(const kernel_call& c, stream& s) const {
+    return !in_place_ && s.convolve(this->type(), this->what_, c.in[0], c.in[1], c.out[0]);
   }
   /// The windows of some images as a matrix.
   const void* copy(stream& s, const T* x, std::int64_t images, void* room) const {
@@ -128,22 +126,19 @@ class windows_kernel : public queued_kernel {
     return room;
   }
 
-  images w_;
-  std::int64_t all_ = 0, some_ = 1, image_ = 0, pixels_ = 0, channels_ = 0, outputs_ = 0,
-               depth_ = 0;
+  convolved_images w_;
+  std::int64_t all_ = 0, some_ = 1, image_ = 0, pixels_ = 0, outputs_ = 0, depth_ = 0;
   bool in_place_ = false;  ///< the windows are the images
   std::size_t room_ = 0;
 };
 
 template <class T>
-class forward final : public windows_kernel<T> {
- public:
-  explicit forward(const op::conv2d& o) : op_(o) {}
+class kernel_of<spec::conv2d, T> final : public windows_kernel<spec::conv2d, T> {
   void queue(const kernel_call& c, stream& s) override {
     const T* const x = static_cast<const T*>(c.in[0]);
     T* const y = static_cast<T*>(c.out[0]);
     if (this->out().elements() == 0) return;
-    if (this->by_library(c, s, image_convolution::forward)) return;
+    if (this->by_library(c, s)) return;
     this->each([&](std::int64_t b, std::int64_t images) {
       const void* const rows = this->copy(s, x + b * this->image_, images, c.scratch);
       queue_product(s, this->type(),
@@ -151,19 +146,14 @@ class forward final : public windows_kernel<T> {
                     c.in[1], y + b * this->pixels_ * this->outputs_);
     });
   }
-
- private:
-  void ready() override { this->set(op_, this->in(0), this->in(1), this->out()); }
-  op::conv2d op_;
 };
 
 template <class T>
-class input_gradient final : public windows_kernel<T> {
- public:
-  explicit input_gradient(const op::conv2d_input_gradient& o) : op_(o) {}
+class kernel_of<spec::conv2d_input_gradient, T> final
+    : public windows_kernel<spec::conv2d_input_gradient, T> {
   void queue(const kernel_call& c, stream& s) override {
     if (this->out().elements() == 0) return;
-    if (this->by_library(c, s, image_convolution::input_gradient)) return;
+    if (this->by_library(c, s)) return;
     const T* const dz = static_cast<const T*>(c.in[0]);
     T* const dx = static_cast<T*>(c.out[0]);
     this->each([&](std::int64_t b, std::int64_t images) {
@@ -178,16 +168,13 @@ class input_gradient final : public windows_kernel<T> {
                                 s.in<T>(rows), s.out<T>(to)});
     });
   }
-
- private:
-  void ready() override { this->set(op_, this->in(2), this->in(1), this->in(0)); }
-  op::conv2d_input_gradient op_;
 };
 
 template <class T>
-class filter_gradient final : public windows_kernel<T> {
- public:
-  explicit filter_gradient(const op::conv2d_filter_gradient& o) : op_(o) {}
+class kernel_of<spec::conv2d_filter_gradient, T> final
+    : public windows_kernel<spec::conv2d_filter_gradient, T> {
+  using base = windows_kernel<spec::conv2d_filter_gradient, T>;
+
   void queue(const kernel_call& c, stream& s) override {
     const std::int64_t n = this->out().elements();
     if (n == 0) return;
@@ -195,7 +182,7 @@ class filter_gradient final : public windows_kernel<T> {
     const T* const x = static_cast<const T*>(c.in[1]);
     T* const dw = static_cast<T*>(c.out[0]);
     if (this->all_ * this->pixels_ == 0) return s.launch(n, zeros<T>{s.out<T>(dw)});
-    if (this->by_library(c, s, image_convolution::filter_gradient)) return;
+    if (this->by_library(c, s)) return;
     T* const part = reinterpret_cast<T*>(static_cast<char*>(c.scratch) + part_);
     this->each([&](std::int64_t b, std::int64_t images) {
       const void* const rows = this->copy(s, x + b * this->image_, images, c.scratch);
@@ -206,38 +193,14 @@ class filter_gradient final : public windows_kernel<T> {
       if (b > 0) s.launch(n, added<T>{s.in<T>(part), s.out<T>(dw)});
     });
   }
-
- private:
   void ready() override {
-    this->set(op_, this->in(1), this->in(2), this->in(0));
+    base::ready();
     part_ = (this->room_ + 255) / 256 * 256;
     if (this->some_ < this->all_)
       this->room_ = part_ + static_cast<std::size_t>(this->out().elements()) * sizeof(T);
   }
-  op::conv2d_filter_gradient op_;
   std::size_t part_ = 0;  ///< where the product of all images but the first ones is kept
 };
 
-template <template <class> class Kernel, class Op>
-kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<Op>(n.attributes);
-  return kernel_for<floating_dtypes>(n, in[0].type,
-                                     [&]<class T>() { return std::make_unique<Kernel<T>>(o); });
-}
-
 }  // namespace
-}  // namespace convolution
-
-kernel_table conv2d_kernels() {
-  namespace c = convolution;
-  static constexpr kernel_entry table[] = {
-      {op::conv2d::name, floating_dtypes, &c::make<c::forward, op::conv2d>},
-      {op::conv2d_input_gradient::name, floating_dtypes,
-       &c::make<c::input_gradient, op::conv2d_input_gradient>},
-      {op::conv2d_filter_gradient::name, floating_dtypes,
-       &c::make<c::filter_gradient, op::conv2d_filter_gradient>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -3,7 +3,7 @@
 // and its gradient.
 #pragma once
 #include <deft/kernels/gpu/exponentials.hpp>
-#include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/kernels/spec/softmax.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -195,19 +195,24 @@ struct cross_entropy_grad_rows : cross_entropy_rows<T, Labels> {
   }
 };
 
-template <class T, class Labels, bool Gradient>
-class cross_entropy_kernel final : public softmax_kernel_base {
- public:
-  bool optional_output(int o) const override { return Gradient && o == 1; }
+/// Label: of a class per row, or T, of probabilities.
+template <class Op, class T, class Label>
+class kernel_of<spec::cross_entropy<Op>, T, Label> final : public queued<spec::cross_entropy<Op>> {
+  using base = spec::cross_entropy<Op>;
+  using labels =
+      std::conditional_t<std::is_same_v<Label, T>, label_probabilities<T>, label_classes<T>>;
+  using rows = std::conditional_t<base::gradient, cross_entropy_grad_rows<T, labels>,
+                                  cross_entropy_rows<T, labels>>;
+
   std::size_t scratch() const override { return row_room(rows(), this->rows_, this->n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (this->rows_ == 0) return;
     rows f{};
     f.x = s.in<T>(c.in[0]);
-    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
-    f.loss = s.out<T>(c.out[Gradient ? 1 : 0]);
+    f.labels = labels(s, c.in[1], this->in_[1], this->n_);
+    f.loss = s.out<T>(c.out[base::loss_output]);
     f.report = s.faults();
-    if constexpr (Gradient) {
+    if constexpr (base::gradient) {
       f.dz = s.in<T>(c.in[2]);
       f.dz_step = this->in(2).rank() == 0 ? 0 : 1;
       f.y = s.out<T>(c.out[0]);
@@ -217,35 +222,7 @@ class cross_entropy_kernel final : public softmax_kernel_base {
     }
     s.over_rows(f, this->rows_, this->n_, c.scratch);
   }
-
- private:
-  using rows = std::conditional_t<Gradient, cross_entropy_grad_rows<T, Labels>,
-                                  cross_entropy_rows<T, Labels>>;
 };
 
-template <class T, class Labels>
-using cross_entropy_alone = cross_entropy_kernel<T, Labels, false>;
-template <class T, class Labels>
-using cross_entropy_grad = cross_entropy_kernel<T, Labels, true>;
-
-/// The kernel of that template for the dtypes of logits and labels.
-template <template <class, class> class Kernel>
-kernel_ptr make_for_labels(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<floating_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-    if (in[1].type == dtype_of<T>) return std::make_unique<Kernel<T, label_probabilities<T>>>();
-    if (!index_dtypes.has(in[1].type)) no_kernel(n, in[1].type);
-    return std::make_unique<Kernel<T, label_classes<T>>>();
-  });
-}
-
 }  // namespace
-
-kernel_table cross_entropy_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::softmax_cross_entropy::name, floating_dtypes, &make_for_labels<cross_entropy_alone>},
-      {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_for_labels<cross_entropy_grad>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

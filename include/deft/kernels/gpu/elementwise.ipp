@@ -4,49 +4,44 @@
 #pragma once
 #include <deft/kernels/gpu/compiled.hpp>
 #include <deft/kernels/spec/elementwise_table.hpp>
-#include <deft/op/assign.hpp>
-#include <deft/op/plan/fused.hpp>
-#include <deft/op/plan/fused_update.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
-using element_factory = queued_kernel_ptr (*)();
+using element_factory = kernel_ptr (*)();
 
 struct factory_of {
   template <class X>
   element_factory operator()() const {
-    return []() -> queued_kernel_ptr { return std::make_unique<element_kernel<X>>(); };
+    return []() -> kernel_ptr { return std::make_unique<element_kernel<X>>(); };
   }
 };
 
 kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
-  queued_kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
-  if (!made) no_kernel(n, in.back().type);
+  kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
+  if (!made) no_kernel_on(this_device::name, n, in.back().type);
   return made;
 }
 /// Of a variable's elements, input 0, and a value.
 kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
-  queued_kernel_ptr made = make_element(*n.op->joins, in.back().type, in.back().type);
-  if (!made) no_kernel(n, in.back().type);
+  kernel_ptr made = make_element(*n.op->joins, in.back().type, in.back().type);
+  if (!made) no_kernel_on(this_device::name, n, in.back().type);
   return made;
 }
 
 }  // namespace
 
-queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
+kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
   static const auto& all = *new deft::detail::catalog_calls<element_factory>(factory_of());
   if (const element_factory* made = all.find(op.name, operand, result)) return (*made)();
   if (is_narrow(operand) || is_narrow(result))
     if (const element_factory* made =
             all.find(op.name, computing_dtype(operand), computing_dtype(result)))
-      return std::make_unique<other_kernel>(make_widened((*made)(), &make_cast));
+      return make_widened((*made)(), &make_cast);
   if (kernel_ptr own = make_registered(kernels_of::DEFT_GPU_SYSTEM, op, operand, result))
-    return queued_kernel_ptr(static_cast<queued_kernel*>(own.release()));
-  if (const element_maker other = other_elements())
-    if (kernel_ptr made = other(op, operand, result))
-      return std::make_unique<other_kernel>(std::move(made));
-  return nullptr;
+    return own;
+  const element_maker other = other_elements();
+  return other ? other(op, operand, result) : nullptr;
 }
 
 kernel_ptr make_cast(dtype from, dtype to) { return make_element(record_of<op::cast>, from, to); }
@@ -57,19 +52,8 @@ element_maker& other_elements() {
 }
 
 kernel_table elementwise_kernels() {
-  static const auto& table = *new std::vector<kernel_entry>([] {
-    std::vector<kernel_entry> made{
-        {op::fused::name, plain_dtypes, &make_program},
-        {op::fused_update::name, plain_dtypes, &make_program},
-        {op::assign_add::name, numeric_dtypes, &make_update},
-        {op::assign_sub::name, numeric_dtypes, &make_update},
-    };
-    op::catalog::each([&]<class Op>() {
-      if (record_of<Op>.is(op_traits::elementwise))
-        made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_single});
-    });
-    return made;
-  }());
+  static const auto& table = *new auto(
+      deft::detail::elementwise_entries(&make_single, &make_program, &make_update, &make_program));
   return table;
 }
 kernel_table own_kernels() {

@@ -145,14 +145,5 @@ struct row_groups {
   DEFT_HD bool has(std::int64_t c, int u) const { return aligned || c + u < n; }
 };
 
-class softmax_kernel_base : public queued_kernel {
- protected:
-  void ready() override {
-    n_ = in(0).back();
-    rows_ = op::without_axis(in(0), in(0).rank() - 1).elements();
-  }
-  std::int64_t rows_ = 0, n_ = 0;
-};
-
 }  // namespace
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

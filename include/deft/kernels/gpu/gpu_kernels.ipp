@@ -22,9 +22,11 @@ namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
   static const kernel_table tables[] = {
-      conv2d_kernels(),  cross_entropy_kernels(), elementwise_kernels(), index_kernels(),
-      matmul_kernels(),  pool_kernels(),          random_kernels(),      reduce_kernels(),
-      scatter_kernels(), shape_kernels(),         softmax_kernels(),     own_kernels()};
+      table_of<this_device>(spec::conv2d_kernels() + spec::index_kernels() +
+                            spec::matmul_kernels() + spec::pool_kernels() + spec::random_kernels() +
+                            spec::reduce_kernels() + spec::scatter_kernels() +
+                            spec::shape_kernels() + spec::softmax_kernels()),
+      elementwise_kernels(), own_kernels()};
   return tables;
 }
 

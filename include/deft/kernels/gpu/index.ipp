@@ -6,15 +6,7 @@
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
-#include <deft/kernels/spec/fold_levels.hpp>
-#include <deft/kernels/spec/reducers.hpp>
-#include <deft/op/argmax.hpp>
-#include <deft/op/argmin.hpp>
-#include <deft/op/gather.hpp>
-#include <deft/op/max.hpp>
-#include <deft/op/min.hpp>
-#include <deft/op/one_hot.hpp>
-#include <limits>
+#include <deft/kernels/spec/index.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -35,8 +27,7 @@ struct gathered_units {
 };
 
 template <class Index>
-class gather_kernel final : public queued_kernel {
- public:
+class kernel_of<spec::gather, Index> final : public queued<spec::gather> {
   void queue(const kernel_call& c, stream& s) override {
     if (count_ == 0) return;
     const row_indices<Index> indices{s.in<Index>(c.in[1]), rows_, fault_kind::gathered, s.faults()};
@@ -50,21 +41,12 @@ class gather_kernel final : public queued_kernel {
     queue_units<std::uint8_t>(c, s, indices);
   }
 
- private:
-  void ready() override {
-    rows_ = in(0)[0];
-    bytes_ = static_cast<std::int64_t>(size_of_dtype(type()));
-    for (int i = 1; i < in(0).rank(); ++i) bytes_ *= in(0)[i];
-    count_ = in(1).elements();
-  }
   template <class Unit>
   void queue_units(const kernel_call& c, stream& s, const row_indices<Index>& indices) const {
     const std::int64_t units = bytes_ / static_cast<std::int64_t>(sizeof(Unit));
     s.launch(count_ * units, gathered_units<Unit, Index>{indices, s.in<Unit>(c.in[0]),
                                                          s.out<Unit>(c.out[0]), divider(units)});
   }
-
-  std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;
 };
 
 /// Unit: an unsigned integer of an element's size.
@@ -82,19 +64,14 @@ struct hot_elements {
   }
 };
 template <class T, class Index>
-class one_hot_kernel final : public queued_kernel {
- public:
-  explicit one_hot_kernel(std::int64_t depth) : depth_(depth) {}
+class kernel_of<spec::one_hot, T, Index> final : public queued<spec::one_hot> {
   void queue(const kernel_call& c, stream& s) override {
     using unit = integer_of<sizeof(T)>;
     if (out().elements() == 0) return;
     s.launch(out().elements(),
              hot_elements<unit, Index>{s.in<Index>(c.in[0]), s.out<unit>(c.out[0]),
-                                       std::bit_cast<unit>(T(1)), divider(depth_)});
+                                       std::bit_cast<unit>(T(1)), divider(op_.depth)});
   }
-
- private:
-  std::int64_t depth_;
 };
 
 /// The first of the elements that How, largest or smallest, prefers, or the first NaN.
@@ -148,20 +125,18 @@ struct marked_places {
   }
 };
 
-/// argmax or argmin, or first_max or first_min, which mark in every row what those give for it.
-template <class T, class How>
-class place_kernel final : public queued_kernel {
+/// What has `marks` marks in every row what others give for it.
+template <class Spec, class T, class How, bool Marks>
+class place_kernel : public queued<Spec> {
  public:
-  place_kernel(std::string_view name, const dims& axes, bool marks)
-      : name_(name), axes_(axes), marks_(marks) {}
   std::size_t scratch() const override { return own_ + row_room(f_, rows_, n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ * n_ == 0) return;
     preferred_rows<T, How> f = f_;
     f.x = s.in<T>(c.in[0]);
-    f.to = s.out<std::int64_t>(marks_ ? c.scratch : c.out[0]);
+    f.to = s.out<std::int64_t>(Marks ? c.scratch : c.out[0]);
     s.over_rows(f, rows_, n_, static_cast<char*>(c.scratch) + own_);
-    if (!marks_) return;
+    if (!Marks) return;
     marked_places m = m_;
     m.at = f.to;
     m.to = s.out<bool>(c.out[0]);
@@ -170,14 +145,13 @@ class place_kernel final : public queued_kernel {
 
  private:
   void ready() override {
+    Spec::ready();
     f_ = {};
     m_ = {};
     rows_ = n_ = 0;
     own_ = 0;
-    if (!marks_ && in(0).elements() == 0 && out().elements() != 0)
-      fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
-    if (in(0).elements() == 0) return;
-    const fold_levels l(in(0), axes_);
+    if (this->in(0).elements() == 0) return;
+    const fold_levels l(this->in(0), this->axes());
     for (int i = l.count; i-- > 0;) {
       walk& to = l.folded[i] ? f_.along : f_.kept;
       (l.folded[i] ? m_.column_step : m_.row_step)[m_.levels] = to.size();
@@ -185,59 +159,20 @@ class place_kernel final : public queued_kernel {
       to.add(l.extent[i], l.stride[i]);
     }
     rows_ = f_.kept.size(), n_ = f_.along.size();
-    if (marks_) own_ = (static_cast<std::size_t>(rows_) * sizeof(std::int64_t) + 255) / 256 * 256;
+    if (Marks) own_ = (static_cast<std::size_t>(rows_) * sizeof(std::int64_t) + 255) / 256 * 256;
   }
 
-  std::string_view name_;
-  dims axes_;
-  bool marks_;
   preferred_rows<T, How> f_{};
   marked_places m_{};
   std::int64_t rows_ = 0, n_ = 0;
   std::size_t own_ = 0;  ///< bytes of scratch for the places
 };
-
-kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return std::make_unique<gather_kernel<Index>>();
-  });
-}
-kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<op::one_hot>(n.attributes);
-  return kernel_for<plain_dtypes>(n, o.type, [&]<class T>() -> kernel_ptr {
-    return kernel_for<integer_dtypes>(n, in[0].type, [&]<class Index>() -> kernel_ptr {
-      return std::make_unique<one_hot_kernel<T, Index>>(o.depth);
-    });
-  });
-}
-template <class Op, class How>
-kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
-  dims axes;
-  axes.push_back(decode<Op>(n.attributes).axis);
-  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-    return std::make_unique<place_kernel<T, How>>(Op::name, axes, false);
-  });
-}
-template <class Op, class How>
-kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<Op>(n.attributes).axes;
-  return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-    return std::make_unique<place_kernel<T, How>>(Op::name, axes, true);
-  });
-}
+template <class Op, class How, class T>
+class kernel_of<spec::first_place<Op, How>, T> final
+    : public place_kernel<spec::first_place<Op, How>, T, How, false> {};
+template <class Op, class How, class T>
+class kernel_of<spec::first_mark<Op, How>, T> final
+    : public place_kernel<spec::first_mark<Op, How>, T, How, true> {};
 
 }  // namespace
-
-kernel_table index_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::gather::name, plain_dtypes, &make_gather},
-      {op::one_hot::name, integer_dtypes, &make_one_hot},
-      {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
-      {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
-      {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},
-      {op::first_min::name, numeric_dtypes, &make_first<op::first_min, smallest>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -1,58 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/kernels.hpp: what kernels of GPUs share, and the tables that their devices join.
 #pragma once
-#include <deft/expr/op_record.hpp>
 #include <deft/kernels/gpu/stream.hpp>
+#include <deft/kernels/spec/kernel_spec.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
-#include <deft/kernels/widened_kernel.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 
-/// One whose run is queued on a stream. The elements of an output of no extent are not there.
-class queued_kernel : public typed_kernel {
+/// A kernel whose run is queued on a stream. The elements of an output of no extent are not there.
+template <class Spec>
+class queued : public Spec {
  public:
   void run(const kernel_call& c) final { queue(c, *static_cast<stream*>(c.stream)); }
   virtual void queue(const kernel_call& c, stream& s) = 0;
 };
+using queued_kernel = queued<typed_kernel>;
 
-/// A kernel that something else has made.
-class other_kernel final : public queued_kernel {
- public:
-  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
+kernel_ptr make_cast(dtype from, dtype to);
 
-  std::size_t scratch() const override { return made_->scratch(); }
-  void queue(const kernel_call& c, stream& s) override {
-    kernel_call own = c;
-    own.stream = &s;
-    made_->run(own);
-  }
+namespace {
 
- private:
-  void ready() override { made_->prepare(in_, out_); }
+/// The kernel of a spec on this system's GPUs, for the types that it is chosen by.
+template <class Spec, class... T>
+class kernel_of;
 
-  const kernel_ptr made_;
+/// What tables of kernels are made for.
+struct this_device {
+  static constexpr std::string_view name = "GPUs";
+  static constexpr cast_maker cast = &make_cast;
+  template <class Spec, class... T>
+  using kernel = kernel_of<Spec, T...>;
 };
 
-/// No kernel for these dtypes.
-[[noreturn]] inline void no_kernel(const node_def& n, dtype t) { no_kernel_on("GPUs", n, t); }
-kernel_ptr make_cast(dtype from, dtype to);
-/// As kernel_or_widened.
-template <dtype_set Types, class F>
-kernel_ptr kernel_for(const node_def& n, dtype t, F make) {
-  return kernel_or_widened<Types>("GPUs", n, t, std::move(make), &make_cast);
-}
+}  // namespace
 
-/// A kernel by which an instruction of a program is run; its types follow by `prepare`.
-using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
 /// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
 /// there is none.
-queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
 /// Makes a kernel of an elementwise operation; nullptr if it cannot.
 using element_maker = kernel_ptr (*)(const op_def& op, dtype operand, dtype result);
 /// For operations that no file has compiled for this system; a device may set it.
 element_maker& other_elements();
-/// Of sum, mean or max, by its name, over `axes` of its input.
-queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
+/// Of sum, mean, max or min over `axes` of its input.
+kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 
 /// Queues a product of matrices at addresses of this device: numbers of four or eight bytes.
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
@@ -66,18 +56,7 @@ bool has_formula(const program& p);
 /// Of a node that carries a program, an instruction at a time.
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
-// One at the end of each file of kernels.
-kernel_table conv2d_kernels();
-kernel_table cross_entropy_kernels();
 kernel_table elementwise_kernels();
-kernel_table index_kernels();
-kernel_table matmul_kernels();
-kernel_table pool_kernels();
-kernel_table random_kernels();
-kernel_table reduce_kernels();
-kernel_table scatter_kernels();
-kernel_table shape_kernels();
-kernel_table softmax_kernels();
 /// Of operations that are not in the catalog, as far as files of this program have compiled them.
 kernel_table own_kernels();
 /// All of them.

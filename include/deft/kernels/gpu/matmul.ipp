@@ -9,13 +9,12 @@
 #include <deft/kernels/spec/matrix_product.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
-namespace product {
 namespace {
 
 /// Up to R rows and C columns of c, whose sums are taken in order of k, in leaves. Neighbouring
 /// threads have neighbouring columns: a thread's own are `apart` columns apart.
 template <class T>
-struct tile {
+struct product_tile {
   static constexpr int R = 4, C = 4;
   matrix_product what;
   const T *a, *b;
@@ -66,47 +65,27 @@ struct tile {
   }
 };
 
-class matmul_kernel final : public queued_kernel {
- public:
-  explicit matmul_kernel(const op::matmul& o) : op_(o) {}
-
+template <class T>
+class kernel_of<spec::matmul, T> final : public queued<spec::matmul> {
   void queue(const kernel_call& c, stream& s) override {
     queue_product(s, type(), what_, c.in[0], c.in[1], c.out[0]);
   }
-
- private:
-  void ready() override { what_ = matrix_product(op_, in(0), in(1)); }
-
-  op::matmul op_;
-  matrix_product what_;
 };
-
-kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<matmul_kernel>(decode<op::matmul>(n.attributes));
-}
 
 template <class T>
 void queue_tiles(stream& s, const matrix_product& p, const void* a, const void* b, void* c) {
-  using F = tile<T>;
+  using F = product_tile<T>;
   const std::int64_t apart = (p.n + F::C - 1) / F::C;
   s.launch((p.m + F::R - 1) / F::R * apart,
            F{p, s.in<T>(a), s.in<T>(b), s.out<T>(c), divider(apart)});
 }
 
 }  // namespace
-}  // namespace product
 
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
                    void* c) {
   if (p.m == 0 || p.n == 0 || s.multiply(t, p, a, b, c)) return;
-  visit_dtype_in<matmul_dtypes>(t, [&]<class T>() { product::queue_tiles<T>(s, p, a, b, c); });
-}
-
-kernel_table matmul_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::matmul::name, matmul_dtypes, &product::make_matmul},
-  };
-  return table;
+  visit_dtype_in<matmul_dtypes>(t, [&]<class T>() { queue_tiles<T>(s, p, a, b, c); });
 }
 
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -3,29 +3,22 @@
 // result: a window, or in gradients an element of an image, whose windows it goes through in order.
 #pragma once
 #include <deft/core/num_lane.hpp>
+#include <deft/kernels/gpu/divider.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
-#include <deft/kernels/gpu/windows.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
-#include <deft/op/avg_pool.hpp>
-#include <deft/op/max_pool.hpp>
+#include <deft/kernels/spec/pool.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
-namespace pooling {
 namespace {
 
-template <class Op>
-inline constexpr bool of_largest =
-    std::is_same_v<Op, op::max_pool> || std::is_same_v<Op, op::max_pool_gradient>;
-
 /// Windows over images, and the extents of what threads are numbered by.
-struct images {
+struct pooled_images {
   window_axis height, width;
   divider rows, columns, channels;
 
-  images() = default;
-  images(const op::pooling& o, const dims& x, const dims& y, const dims& numbered)
-      : height(x[1], o.window[0], o.stride[0], o.same, y[1]),
-        width(x[2], o.window[1], o.stride[1], o.same, y[2]),
+  pooled_images(const image_windows& w, const dims& numbered)
+      : height(w.height),
+        width(w.width),
         rows(std::max<std::int64_t>(1, numbered[1])),
         columns(std::max<std::int64_t>(1, numbered[2])),
         channels(std::max<std::int64_t>(1, numbered[3])) {}
@@ -39,8 +32,7 @@ struct images {
     return ((b * height.count + i) * width.count + j) * channels.by() + c;
   }
   DEFT_HD std::int64_t count(std::int64_t i, std::int64_t j) const {
-    const index_range down = height.elements(i), across = width.elements(j);
-    return (down.end - down.begin) * (across.end - across.begin);
+    return height.elements(i).size() * width.elements(j).size();
   }
   /// The first of the largest elements of a window, or the first NaN.
   template <class T>
@@ -62,9 +54,9 @@ struct images {
   }
 };
 
-template <class T, class Op>
+template <class T, bool OfLargest>
 struct pooled {
-  images of;
+  pooled_images of;
   const T* x;
   T* y;
 
@@ -77,7 +69,7 @@ struct pooled {
         for (std::int64_t w = across.begin; w < across.end; ++w)
           f(num::lane<T>(x[of.element(b, h, w, c)]));
     };
-    if constexpr (of_largest<Op>) {
+    if constexpr (OfLargest) {
       num::lane<T> v = x[of.element(b, down.begin, across.begin, c)];
       each([&](num::lane<T> element) { v = num::maximum(v, element); });
       y[number] = v.v;
@@ -90,9 +82,9 @@ struct pooled {
   }
 };
 
-template <class T, class Op>
+template <class T, bool OfLargest>
 struct pooling_gradient {
-  images of;
+  pooled_images of;
   const T *dz, *x;
   T* dx;
 
@@ -105,13 +97,13 @@ struct pooling_gradient {
       num::lane<T> row = 0;  // of an average: over the windows of a row first
       for (std::int64_t j = across.begin; j < across.end; ++j) {
         const num::lane<T> d = dz[of.window(b, i, j, c)];
-        if constexpr (of_largest<Op>) {
+        if constexpr (OfLargest) {
           if (of.largest(x, b, i, j, c) == number) sum = sum + d;
         } else {
           row = row + d / num::lane<T>(static_cast<T>(of.count(i, j)));
         }
       }
-      if constexpr (!of_largest<Op>) sum = sum + row;
+      if constexpr (!OfLargest) sum = sum + row;
     }
     dx[number] = sum.v;
   }
@@ -120,7 +112,7 @@ struct pooling_gradient {
 /// Of each window of `u`, the element where that of x has its largest.
 template <class T>
 struct picked {
-  images of;
+  pooled_images of;
   const T *u, *x;
   T* y;
 
@@ -131,72 +123,33 @@ struct picked {
   }
 };
 
-template <class T, class Op>
-class forward final : public queued_kernel {
- public:
-  explicit forward(const Op& o) : op_(o) {}
+template <class Op, class T>
+class kernel_of<spec::pool<Op>, T> final : public queued<spec::pool<Op>> {
   void queue(const kernel_call& c, stream& s) override {
-    if (out().elements() == 0) return;
-    s.launch(out().elements(), pooled<T, Op>{of_, s.in<T>(c.in[0]), s.out<T>(c.out[0])});
+    const dims& y = this->out();
+    if (y.elements() == 0) return;
+    s.launch(y.elements(), pooled<T, spec::pool<Op>::of_largest>{
+                               {this->windows_, y}, s.in<T>(c.in[0]), s.out<T>(c.out[0])});
   }
-
- private:
-  void ready() override { of_ = images(op_, in(0), out(), out()); }
-  Op op_;
-  images of_;
 };
-template <class T, class Op>
-class gradient final : public queued_kernel {
- public:
-  explicit gradient(const Op& o) : op_(o) {}
+template <class Op, class T>
+class kernel_of<spec::pool_gradient<Op>, T> final : public queued<spec::pool_gradient<Op>> {
   void queue(const kernel_call& c, stream& s) override {
-    if (out().elements() == 0) return;
-    s.launch(out().elements(),
-             pooling_gradient<T, Op>{of_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
+    const dims& x = this->out();
+    if (x.elements() == 0) return;
+    s.launch(x.elements(),
+             pooling_gradient<T, spec::pool_gradient<Op>::of_largest>{
+                 {this->windows_, x}, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
   }
-
- private:
-  void ready() override { of_ = images(op_, in(1), in(0), out()); }
-  Op op_;
-  images of_;
 };
-
-template <class T, class Op>
-class pick final : public queued_kernel {
- public:
-  explicit pick(const Op& o) : op_(o) {}
+template <class T>
+class kernel_of<spec::pool_pick, T> final : public queued<spec::pool_pick> {
   void queue(const kernel_call& c, stream& s) override {
     if (out().elements() == 0) return;
     s.launch(out().elements(),
-             picked<T>{of_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
+             picked<T>{{windows_, out()}, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
   }
-
- private:
-  void ready() override { of_ = images(op_, in(1), out(), out()); }
-  Op op_;
-  images of_;
 };
-
-template <template <class, class> class Kernel, class Op>
-kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<Op>(n.attributes);
-  return kernel_for<floating_dtypes>(n, in[0].type,
-                                     [&]<class T>() { return std::make_unique<Kernel<T, Op>>(o); });
-}
 
 }  // namespace
-}  // namespace pooling
-
-kernel_table pool_kernels() {
-  namespace p = pooling;
-  static constexpr kernel_entry table[] = {
-      {op::max_pool::name, floating_dtypes, &p::make<p::forward, op::max_pool>},
-      {op::max_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::max_pool_gradient>},
-      {op::max_pool_pick::name, floating_dtypes, &p::make<p::pick, op::max_pool_pick>},
-      {op::avg_pool::name, floating_dtypes, &p::make<p::forward, op::avg_pool>},
-      {op::avg_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::avg_pool_gradient>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -68,7 +68,7 @@ class program_kernel final : public queued_kernel {
       call.in = in;
       call.out = &at_[first_step() + i];
       call.scratch = room + sub_scratch_;
-      steps_[i]->queue(call, s);
+      steps_[i]->run(call);
     }
     for (std::size_t o = 0; o < results_.size(); ++o)
       if (by_way_of_scratch(o))
@@ -169,7 +169,7 @@ class program_kernel final : public queued_kernel {
   program program_;
   std::vector<std::int64_t> literals_;
   bool update_, late_;
-  std::vector<queued_kernel_ptr> steps_;
+  std::vector<kernel_ptr> steps_;
   std::vector<std::uint16_t> results_;
   std::vector<tensor_type> types_;  ///< of all values
   dims extents_;                    ///< of a region

@@ -7,7 +7,6 @@
 #include <deft/kernels/spec/random_bits.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
-namespace drawing {
 namespace {
 
 /// The elements that a block of Philox has the words of.
@@ -38,43 +37,20 @@ struct block_of_numbers {
   }
 };
 
-template <class Numbers>
-class random_kernel final : public queued_kernel {
- public:
-  explicit random_kernel(const typename Numbers::op_type& o)
-      : key_(o.key), every_step_(o.every_step), number_(o) {}
-
+template <template <class> class Numbers, class T>
+class kernel_of<spec::random<Numbers>, T> final : public queued<spec::random<Numbers>> {
+  void ready() override { number_ = Numbers<T>(this->op_); }
   void queue(const kernel_call& c, stream& s) override {
-    using F = block_of_numbers<Numbers>;
-    const std::int64_t n = out().elements();
-    const auto* counter = every_step_ && c.draw_word ? s.in<std::uint64_t>(c.draw_word) : nullptr;
-    s.launch(draws::blocks_of<typename F::T>(n),
-             F{number_, s.out<typename F::T>(c.out[0]), n, {F::low(key_), F::high(key_)}, counter});
+    using F = block_of_numbers<Numbers<T>>;
+    const auto& o = this->op_;
+    const std::int64_t n = this->out().elements();
+    const auto* counter = o.every_step && c.draw_word ? s.in<std::uint64_t>(c.draw_word) : nullptr;
+    s.launch(draws::blocks_of<T>(n),
+             F{number_, s.out<T>(c.out[0]), n, {F::low(o.key), F::high(o.key)}, counter});
   }
 
- private:
-  std::uint64_t key_;
-  bool every_step_;
-  Numbers number_;
+  Numbers<T> number_{};
 };
 
-template <template <class> class Numbers>
-kernel_ptr make(const node_def& n, std::span<const tensor_type>) {
-  const auto o = decode<typename Numbers<float>::op_type>(n.attributes);
-  return kernel_for<floating_dtypes>(
-      n, o.type, [&]<class T>() { return std::make_unique<random_kernel<Numbers<T>>>(o); });
-}
-
 }  // namespace
-}  // namespace drawing
-
-kernel_table random_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::random_uniform::name, floating_dtypes, &drawing::make<draws::uniform_numbers>},
-      {op::random_normal::name, floating_dtypes, &drawing::make<draws::normal_numbers>},
-      {op::truncated_normal::name, floating_dtypes, &drawing::make<draws::truncated_numbers>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

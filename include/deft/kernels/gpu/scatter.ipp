@@ -6,8 +6,8 @@
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/segment_sum.hpp>
+#include <deft/kernels/spec/scatter.hpp>
 #include <deft/op/add.hpp>
-#include <deft/op/scatter.hpp>
 #include <deft/op/sub.hpp>
 #include <limits>
 
@@ -100,16 +100,14 @@ struct copied_elements {
   DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
 };
 
-/// What sorts rows by their indices, stably: their order, and that of sums, follows from the
-/// indices alone.
+/// Sorts rows by their indices, stably: their order, and that of sums, follows from the indices
+/// alone.
 template <class T, class Index>
-class sorting_kernel : public queued_kernel {
+class row_sorter {
  public:
-  std::size_t scratch() const final {
+  std::size_t scratch() const {
     return count_ == 0 || n_ == 0 ? 0 : parts_at() + sizeof(T) * static_cast<std::size_t>(parts_);
   }
-
- protected:
   /// `sums`: rows are added up. `fault`: what an index out of range is reported as.
   void set(std::string_view op, fault_kind fault, std::int64_t rows, std::int64_t n,
            std::int64_t count, bool sums) {
@@ -142,8 +140,6 @@ class sorting_kernel : public queued_kernel {
       s.launch(parts_, joined_parts<T, To>{f, n});
   }
 
-  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
-
  private:
   static std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   std::size_t word_bytes() const {
@@ -160,112 +156,73 @@ class sorting_kernel : public queued_kernel {
     return {s.in<Index>(index), rows_, fault_, s.faults()};
   }
 
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
   std::int64_t parts_ = 0;  ///< elements of sums that are to be added up
   fault_kind fault_ = fault_kind::none;
 };
 
-inline std::int64_t elements_from(const dims& shape, int axis) {
-  std::int64_t n = 1;
-  for (int i = axis; i < shape.rank(); ++i) n *= shape[i];
-  return n;
-}
-
 template <class T, class Index>
-class scatter_add_kernel final : public sorting_kernel<T, Index> {
- public:
+class kernel_of<spec::scatter_add, T, Index> final : public queued<spec::scatter_add> {
+  std::size_t scratch() const override { return sorter_.scratch(); }
+  void ready() override {
+    scatter::ready();
+    sorter_.set(operation::name, fault_kind::scattered, rows_, n_, count_, true);
+  }
   void queue(const kernel_call& c, stream& s) override {
     T* const to = s.out<T>(c.out[0]);
-    s.launch(this->out().elements(), no_sums<T>{to});
-    if (!this->begin(s, c.in[1])) return;
-    auto rows = this->sort(c, s, c.in[1], c.in[0]);
-    this->add_up(c, s, rows, to_rows<op::add, T>{to, this->rows_, this->n_});
+    s.launch(out().elements(), no_sums<T>{to});
+    if (!sorter_.begin(s, c.in[1])) return;
+    auto rows = sorter_.sort(c, s, c.in[1], c.in[0]);
+    sorter_.add_up(c, s, rows, to_rows<op::add, T>{to, rows_, n_});
   }
 
- private:
-  void ready() override {
-    this->set(op::scatter_add::name, fault_kind::scattered, this->out()[0],
-              elements_from(this->out(), 1), this->in(1).elements(), true);
-  }
+  row_sorter<T, Index> sorter_;
 };
 
 template <class T, class Index>
-class sum_rows_kernel final : public sorting_kernel<T, Index> {
- public:
-  explicit sum_rows_kernel(bool repeat) : repeat_(repeat) {}
+class kernel_of<spec::sum_rows, T, Index> final : public queued<spec::sum_rows> {
+  std::size_t scratch() const override { return sorter_.scratch(); }
+  void ready() override {
+    sum_rows::ready();
+    // Any index: how many rows there are is not known here.
+    sorter_.set(operation::name, fault_kind::summed, std::numeric_limits<std::uint32_t>::max(), n_,
+                count_, true);
+  }
   void queue(const kernel_call& c, stream& s) override {
-    if (!this->begin(s, c.in[1])) return;
-    auto rows = this->sort(c, s, c.in[1], c.in[0]);
-    const to_first<T> to{s.out<T>(c.out[0]), rows.positions, this->n_};
-    this->add_up(c, s, rows, to);
-    s.launch(this->count_ * this->n_, other_rows<T>{to, rows.starts, rows.n, repeat_});
+    if (!sorter_.begin(s, c.in[1])) return;
+    auto rows = sorter_.sort(c, s, c.in[1], c.in[0]);
+    const to_first<T> to{s.out<T>(c.out[0]), rows.positions, n_};
+    sorter_.add_up(c, s, rows, to);
+    s.launch(count_ * n_, other_rows<T>{to, rows.starts, rows.n, op_.repeat});
   }
 
- private:
-  void ready() override {
-    // Any index: how many rows there are is not known here.
-    this->set(op::sum_rows::name, fault_kind::summed, std::numeric_limits<std::uint32_t>::max(),
-              elements_from(this->in(0), this->in(1).rank()), this->in(1).elements(), true);
-  }
-  bool repeat_;
+  row_sorter<T, Index> sorter_;
 };
 
-/// An update of rows. The first input is the variable, which need not share the result's memory.
-template <class T, class Index, class Op>
-class row_update_kernel final : public sorting_kernel<T, Index> {
- public:
+template <class Op, class T, class Index>
+class kernel_of<spec::row_update<Op>, T, Index> final : public queued<spec::row_update<Op>> {
+  static constexpr bool sums = std::is_same_v<Op, op::scatter_sub>;
+
+  std::size_t scratch() const override { return sorter_.scratch(); }
+  void ready() override {
+    spec::row_update<Op>::ready();
+    sorter_.set(Op::name, sums ? fault_kind::subtracted : fault_kind::replaced, this->rows_,
+                this->n_, this->count_, sums);
+  }
   void queue(const kernel_call& c, stream& s) override {
     T* const to = s.out<T>(c.out[0]);
     if (c.in[0] != c.out[0])
       s.launch(this->out().elements(), copied_elements<T>{s.in<T>(c.in[0]), to});
-    if (!this->begin(s, c.in[2])) return;
-    auto rows = this->sort(c, s, c.in[2], c.in[1]);
+    if (!sorter_.begin(s, c.in[2])) return;
+    auto rows = sorter_.sort(c, s, c.in[2], c.in[1]);
     if constexpr (sums)
-      this->add_up(c, s, rows, to_rows<op::sub, T>{to, this->rows_, this->n_});
+      sorter_.add_up(c, s, rows, to_rows<op::sub, T>{to, this->rows_, this->n_});
     else
       s.launch(this->count_ * this->n_, replaced_rows<T>{rows, to, this->rows_});
   }
 
- private:
-  static constexpr bool sums = std::is_same_v<Op, op::scatter_sub>;
-  void ready() override {
-    this->set(Op::name, sums ? fault_kind::subtracted : fault_kind::replaced, this->out()[0],
-              elements_from(this->out(), 1), this->in(2).elements(), sums);
-  }
+  row_sorter<T, Index> sorter_;
 };
 
-kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<scatter_add_kernel<T, Index>>();
-    });
-  });
-}
-kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<index_dtypes>(n, in[1].type, [&]<class Index>() -> kernel_ptr {
-    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<sum_rows_kernel<T, Index>>(decode<op::sum_rows>(n.attributes).repeat);
-    });
-  });
-}
-template <class Op>
-kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<index_dtypes>(n, in.back().type, [&]<class Index>() -> kernel_ptr {
-    return kernel_for<numeric_dtypes>(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<row_update_kernel<T, Index, Op>>();
-    });
-  });
-}
-
 }  // namespace
-
-kernel_table scatter_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
-      {op::sum_rows::name, numeric_dtypes, &make_sum_rows},
-      {op::scatter_sub::name, numeric_dtypes, &make_row_update<op::scatter_sub>},
-      {op::scatter_update::name, numeric_dtypes, &make_row_update<op::scatter_update>},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

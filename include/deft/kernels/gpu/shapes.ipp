@@ -5,20 +5,10 @@
 #include <deft/kernels/gpu/groups.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
-#include <deft/kernels/spec/strided_copy.hpp>
-#include <deft/op/arange.hpp>
-#include <deft/op/concat.hpp>
-#include <deft/op/pad.hpp>
-#include <deft/op/size_of.hpp>
-#include <deft/op/slice.hpp>
-#include <deft/op/transpose.hpp>
+#include <deft/kernels/spec/shapes.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
-namespace moving {
 namespace {
-
-using deft::ext::moving::byte_runs, deft::ext::moving::pad_bits, deft::ext::moving::part_runs,
-    deft::ext::moving::positions, deft::ext::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -48,51 +38,55 @@ struct moved {
   }
 };
 
-/// The elements of the result in order, from where `path_` leads after `first_` elements.
-class moving_kernel : public queued_kernel {
+/// The elements of the result in order, from where `levels` lead after `first` elements.
+class moved_elements {
  public:
-  void queue(const kernel_call& c, stream& s) override {
-    if (out().elements() == 0) return;
-    visit_size(size_of_dtype(type()), [&]<class T>() {
+  walk levels;
+  std::int64_t first = 0;
+
+  void queue(const kernel_call& c, stream& s, const tensor_type& out) const {
+    if (out.shape.elements() == 0) return;
+    visit_size(size_of_dtype(out.type), [&]<class T>() {
       constexpr int N = widest / sizeof(T);
-      wide<N>(c) ? queue_groups<T, N>(c, s) : queue_groups<T, 1>(c, s);
+      wide<N>(c) ? queue_groups<T, N>(c, s, out) : queue_groups<T, 1>(c, s, out);
     });
   }
 
- protected:
-  walk path_;
-  std::int64_t first_ = 0;
-
  private:
-  bool repeated() const { return path_.count > 0 && path_.stride[0] == 0; }
+  bool repeated() const { return levels.count > 0 && levels.stride[0] == 0; }
   /// Whether groups of N lie within rows, and are aligned.
   template <int N>
   bool wide(const kernel_call& c) const {
-    if (path_.count == 0 || path_.stride[0] > 1) return false;
-    if (path_.count > 1 && path_.extent[0].by() % N != 0) return false;
+    if (levels.count == 0 || levels.stride[0] > 1) return false;
+    if (levels.count > 1 && levels.extent[0].by() % N != 0) return false;
     if (!is_aligned(c.out[0], widest)) return false;
     if (repeated()) return true;
-    for (int l = 1; l < path_.count; ++l)
-      if (path_.stride[l] % N != 0) return false;
-    return first_ % N == 0 && is_aligned(c.in[0], widest);
+    for (int l = 1; l < levels.count; ++l)
+      if (levels.stride[l] % N != 0) return false;
+    return first % N == 0 && is_aligned(c.in[0], widest);
   }
   template <class T, int N>
-  void queue_groups(const kernel_call& c, stream& s) const {
-    const std::int64_t n = out().elements();
+  void queue_groups(const kernel_call& c, stream& s, const tensor_type& out) const {
+    const std::int64_t n = out.shape.elements();
     s.launch((n + N - 1) / N,
-             moved<T, N>{path_, s.in<T>(c.in[0]) + first_, s.out<T>(c.out[0]), n, repeated()});
+             moved<T, N>{levels, s.in<T>(c.in[0]) + first, s.out<T>(c.out[0]), n, repeated()});
   }
 };
 
-class broadcast_kernel final : public moving_kernel {
+template <>
+class kernel_of<spec::broadcast_to> final : public queued<spec::broadcast_to> {
   void ready() override {
-    path_ = {};
+    broadcast_to::ready();
+    moved_ = {};
     if (out().elements() == 0) return;
-    const row_layout l({in_.data(), 1}, out_[0]);
     const auto size = static_cast<std::int64_t>(size_of_dtype(type()));
-    for (std::size_t i = l.extents().size(); i-- > 0;)
-      if (l.extents()[i] != 1) path_.add(l.extents()[i], l.steps(0)[i] / size);
+    const auto extents = layout_.extents(), steps = layout_.steps(0);
+    for (std::size_t i = extents.size(); i-- > 0;)
+      if (extents[i] != 1) moved_.levels.add(extents[i], steps[i] / size);
   }
+  void queue(const kernel_call& c, stream& s) override { moved_.queue(c, s, out_[0]); }
+
+  moved_elements moved_;
 };
 
 /// A square of N rows of N elements, which become its columns. Neighbouring threads take squares
@@ -131,29 +125,25 @@ struct turned_square {
   }
 };
 
-class transpose_kernel final : public moving_kernel {
- public:
-  explicit transpose_kernel(const dims& perm) : perm_(perm) {}
-
+template <>
+class kernel_of<spec::transpose> final : public queued<spec::transpose> {
+  void ready() override {
+    transpose::ready();
+    moved_ = {};
+    if (out().elements() == 0) return;
+    for (int l = levels_.count; l-- > 0;) moved_.levels.add(levels_.extent[l], levels_.from[l]);
+  }
   void queue(const kernel_call& c, stream& s) override {
     const bool turned = out().elements() != 0 && visit_size(size_of_dtype(type()), [&]<class T>() {
                           constexpr int N = sizeof(T) == 1 ? 8 : widest / sizeof(T);
                           return queue_squares<T, N>(c, s);
                         });
-    if (!turned) moving_kernel::queue(c, s);
-  }
-
- private:
-  void ready() override {
-    path_ = {};
-    if (out().elements() == 0) return;
-    levels_ = transpose_levels(in(0), perm_);
-    for (int l = levels_.count; l-- > 0;) path_.add(levels_.extent[l], levels_.from[l]);
+    if (!turned) moved_.queue(c, s, out_[0]);
   }
   /// False, and nothing is queued, unless the array consists of squares.
   template <class T, int N>
   bool queue_squares(const kernel_call& c, stream& s) const {
-    const transpose_levels& v = levels_;
+    const spec::transpose_levels& v = levels_;
     const int last = v.last(), across = v.across;
     if (v.rows() || v.extent[last] % N != 0 || v.extent[across] % N != 0 ||
         !is_aligned(c.in[0], sizeof(group<T, N>)) || !is_aligned(c.out[0], sizeof(group<T, N>)))
@@ -176,65 +166,36 @@ class transpose_kernel final : public moving_kernel {
     return true;
   }
 
-  dims perm_;
-  transpose_levels levels_;
+  moved_elements moved_;
 };
 
-class concat_kernel final : public queued_kernel {
- public:
-  explicit concat_kernel(std::int64_t axis) : axis_(axis) {}
-
+template <>
+class kernel_of<spec::concat> final : public queued<spec::concat> {
   void queue(const kernel_call& c, stream& s) override {
-    if (out().elements() == 0) return;
-    const byte_runs whole(out_[0], axis_);
-    char* to = static_cast<char*>(c.out[0]);
-    for (std::size_t i = 0; i < in_.size(); ++i) {
-      const byte_runs part(in_[i], axis_);
-      copied_runs{
-          static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes, part.count}
-          .queue(s);
-      to += part.bytes;
-    }
+    each_input(c, [&](auto... run) { copied_runs{run...}.queue(s); });
   }
-
- private:
-  std::int64_t axis_;
 };
 
-class concat_part_kernel final : public queued_kernel {
- public:
-  explicit concat_part_kernel(const op::concat_part& o) : op_(o) {}
-
+template <>
+class kernel_of<spec::concat_part> final : public queued<spec::concat_part> {
   void queue(const kernel_call& c, stream& s) override {
-    if (out().elements() == 0) return;
-    const byte_runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
-    const char* from = static_cast<const char*>(c.in[0]);
-    for (std::int64_t i = 0; i < op_.part; ++i)
-      from += byte_runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
-    copied_runs{from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count}
-        .queue(s);
+    take_part(c, [&](auto... run) { copied_runs{run...}.queue(s); });
   }
-
- private:
-  op::concat_part op_;
 };
 
-class slice_kernel final : public moving_kernel {
- public:
-  explicit slice_kernel(const dims& begin) : begin_(begin) {}
-
- private:
+template <>
+class kernel_of<spec::slice> final : public queued<spec::slice> {
   void ready() override {
-    path_ = {};
-    first_ = 0;
+    slice::ready();
+    moved_ = {};
     if (out().elements() == 0) return;
-    const part_runs r(in(0), positions(op::slice::name, begin_, in_), out());
-    first_ = r.first;
-    path_.add(r.run, 1);
-    for (int l = 0; l < r.count; ++l) path_.add(r.extent[l], r.stride[l]);
+    moved_.first = runs_.first;
+    moved_.levels.add(runs_.run, 1);
+    for (int l = 0; l < runs_.count; ++l) moved_.levels.add(runs_.extent[l], runs_.stride[l]);
   }
+  void queue(const kernel_call& c, stream& s) override { moved_.queue(c, s, out_[0]); }
 
-  dims begin_;
+  moved_elements moved_;
 };
 
 /// The elements of the result in order: from the input, or `value` where that has none.
@@ -259,17 +220,15 @@ struct padded {
   }
 };
 
-class pad_kernel final : public queued_kernel {
- public:
-  explicit pad_kernel(const op::pad& o) : op_(o) {}
-
+template <>
+class kernel_of<spec::pad> final : public queued<spec::pad> {
   void queue(const kernel_call& c, stream& s) override {
-    const dims &whole = out(), &part = in(0), before = positions(op::pad::name, op_.before, in_);
+    const dims &whole = out(), &part = in(0);
     if (whole.elements() == 0) return;
     visit_size(size_of_dtype(type()), [&]<class T>() {
       padded<T> f{};
       f.from = s.in<T>(c.in[0]), f.to = s.out<T>(c.out[0]);
-      f.value = pad_bits<T>(type(), op_.value);
+      f.value = spec::pad_bits<T>(type(), op_.value);
       // Axes that are as long as the input's belong to the level outside them.
       std::int64_t dense = 1, step = 1;
       for (int i = whole.rank(); i-- > 0;) {
@@ -278,7 +237,7 @@ class pad_kernel final : public queued_kernel {
           continue;
         }
         f.extent[f.levels] = divider(dense * whole[i]);
-        f.begin[f.levels] = dense * before[i];
+        f.begin[f.levels] = dense * before_[i];
         f.size[f.levels] = dense * part[i];
         f.stride[f.levels++] = step;
         step *= dense * part[i];
@@ -287,9 +246,6 @@ class pad_kernel final : public queued_kernel {
       s.launch(whole.elements(), f);
     });
   }
-
- private:
-  op::pad op_;
 };
 
 struct stored_size {
@@ -298,18 +254,11 @@ struct stored_size {
   DEFT_HD void operator()(std::int64_t) const { *to = size; }
 };
 
-class size_kernel final : public queued_kernel {
- public:
-  explicit size_kernel(const dims& axes) : axes_(axes) {}
-
+template <>
+class kernel_of<spec::size_of> final : public queued<spec::size_of> {
   void queue(const kernel_call& c, stream& s) override {
-    std::int64_t size = 1;
-    for (auto a : axes_) size *= in(0)[static_cast<int>(a)];
-    s.launch(1, stored_size{s.out<std::int64_t>(c.out[0]), size});
+    s.launch(1, stored_size{s.out<std::int64_t>(c.out[0]), size_});
   }
-
- private:
-  dims axes_;
 };
 
 template <class T>
@@ -319,55 +268,11 @@ struct own_number {
 };
 
 template <class T>
-class arange_kernel final : public queued_kernel {
- public:
+class kernel_of<spec::arange, T> final : public queued<spec::arange> {
   void queue(const kernel_call& c, stream& s) override {
     s.launch(out().elements(), own_number<T>{s.out<T>(c.out[0])});
   }
 };
 
-kernel_ptr make_broadcast_to(const node_def&, std::span<const tensor_type>) {
-  return std::make_unique<broadcast_kernel>();
-}
-kernel_ptr make_transpose(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<transpose_kernel>(decode<op::transpose>(n.attributes).perm);
-}
-kernel_ptr make_concat(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<concat_kernel>(decode<op::concat>(n.attributes).axis);
-}
-kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<concat_part_kernel>(decode<op::concat_part>(n.attributes));
-}
-kernel_ptr make_slice(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<slice_kernel>(decode<op::slice>(n.attributes).begin);
-}
-kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<pad_kernel>(decode<op::pad>(n.attributes));
-}
-kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
-  return std::make_unique<size_kernel>(decode<op::size_of>(n.attributes).axes);
-}
-kernel_ptr make_arange(const node_def& n, std::span<const tensor_type>) {
-  return kernel_for<numeric_dtypes>(n, n.outputs.at(0).type, [&]<class T>() -> kernel_ptr {
-    return std::make_unique<arange_kernel<T>>();
-  });
-}
-
 }  // namespace
-}  // namespace moving
-
-kernel_table shape_kernels() {
-  static constexpr kernel_entry table[] = {
-      {op::broadcast_to::name, plain_dtypes, &moving::make_broadcast_to},
-      {op::transpose::name, plain_dtypes, &moving::make_transpose},
-      {op::concat::name, plain_dtypes, &moving::make_concat},
-      {op::concat_part::name, plain_dtypes, &moving::make_concat_part},
-      {op::slice::name, plain_dtypes, &moving::make_slice},
-      {op::pad::name, plain_dtypes, &moving::make_pad},
-      {op::size_of::name, plain_dtypes, &moving::make_size_of},
-      {op::arange::name, numeric_dtypes, &moving::make_arange},
-  };
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

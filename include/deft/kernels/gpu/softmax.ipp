@@ -2,7 +2,7 @@
 // deft/kernels/gpu/softmax.ipp: softmax along rows.
 #pragma once
 #include <deft/kernels/gpu/exponentials.hpp>
-#include <deft/op/softmax.hpp>
+#include <deft/kernels/spec/softmax.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -62,8 +62,7 @@ struct softmax_rows {
 };
 
 template <class T>
-class softmax_kernel final : public softmax_kernel_base {
- public:
+class kernel_of<spec::softmax, T> final : public queued<spec::softmax> {
   std::size_t scratch() const override { return row_room(softmax_rows<T>(), rows_, n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ * n_ == 0) return;
@@ -73,15 +72,5 @@ class softmax_kernel final : public softmax_kernel_base {
   }
 };
 
-kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
-  return kernel_for<floating_dtypes>(
-      n, in[0].type, [&]<class T>() { return std::make_unique<softmax_kernel<T>>(); });
-}
 }  // namespace
-
-kernel_table softmax_kernels() {
-  static constexpr kernel_entry table[] = {{op::softmax::name, floating_dtypes, &make_softmax}};
-  return table;
-}
-
 }  // namespace deft::ext::gpu::DEFT_GPU_SYSTEM

@@ -3,8 +3,12 @@
 // every dtype that it takes: what devices compile of each. Of narrow dtypes they compile casts.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/kernels/kernel.hpp>
 #include <deft/kernels/spec/op_as_expression.hpp>
+#include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
 #include <unordered_map>
 
 namespace deft::detail {
@@ -65,5 +69,22 @@ class catalog_calls {
 
   std::unordered_map<std::uint64_t, Compiled> all_;
 };
+
+/// A device's table of them, of fused ones, and of updates: of `assign_add`, and fused.
+inline std::vector<kernel_entry> elementwise_entries(kernel_factory alone, kernel_factory fused,
+                                                     kernel_factory update,
+                                                     kernel_factory fused_update) {
+  std::vector<kernel_entry> made{
+      {op::fused::name, plain_dtypes, fused},
+      {op::fused_update::name, plain_dtypes, fused_update},
+      {op::assign_add::name, numeric_dtypes, update},
+      {op::assign_sub::name, numeric_dtypes, update},
+  };
+  op::catalog::each([&]<class Op>() {
+    if (record_of<Op>.is(op_traits::elementwise))
+      made.push_back({Op::name, operand_types<Op>(), alone});
+  });
+  return made;
+}
 
 }  // namespace deft::detail

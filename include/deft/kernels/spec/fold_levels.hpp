@@ -2,6 +2,8 @@
 // deft/kernels/spec/fold_levels.hpp: how a reduction iterates over its input.
 #pragma once
 #include <deft/core/dims.hpp>
+#include <deft/core/error.hpp>
+#include <string_view>
 
 namespace deft::ext {
 
@@ -33,6 +35,18 @@ inline dims summed_axes(const dims& x, const dims& to) {
   for (int d = 0; d < x.rank(); ++d)
     if (d < more || (to[d - more] == 1 && x[d] != 1)) axes.push_back(d);
   return axes;
+}
+
+/// Throws invalid_argument where results would be made of no elements.
+inline void need_elements(std::string_view op, const dims& x, const dims& result) {
+  if (x.elements() == 0 && result.elements() != 0)
+    fail(errc::invalid_argument, "[", op, "] is undefined for zero elements: ", x);
+}
+/// The product of the extents from `axis` on.
+inline std::int64_t elements_from(const dims& shape, int axis) {
+  std::int64_t n = 1;
+  for (int i = axis; i < shape.rank(); ++i) n *= shape[i];
+  return n;
 }
 
 }  // namespace deft::ext

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/spec/matrix_product.hpp: extents and strides of a product of matrices.
 #pragma once
+#include <deft/kernels/spec/kernel_spec.hpp>
 #include <deft/op/matmul.hpp>
 
 namespace deft::ext {
@@ -33,4 +34,15 @@ struct matrix_product {
   DEFT_HD std::int64_t b_col() const { return transpose_b ? k : 1; }
 };
 
+namespace spec {
+
+class matmul : public kernel_spec<op::matmul, matmul_dtypes, by_input<0>> {
+ protected:
+  void ready() override { what_ = matrix_product(op_, in(0), in(1)); }
+  matrix_product what_;
+};
+
+using matmul_kernels = kernel_list<matmul>;
+
+}  // namespace spec
 }  // namespace deft::ext

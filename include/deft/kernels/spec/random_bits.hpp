@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/normal.hpp>
+#include <deft/kernels/spec/kernel_spec.hpp>
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/truncated_normal.hpp>
@@ -60,6 +61,7 @@ struct uniform_numbers {
   double scale, shift;
   T least, greatest;
 
+  uniform_numbers() = default;
   explicit uniform_numbers(const op::random_uniform& o)
       : scale(o.high - o.low), shift(o.low), least(o.first<T>()), greatest(o.last<T>()) {}
   template <num::value V>
@@ -76,6 +78,7 @@ struct normal_numbers {
   using op_type = op::random_normal;
   double scale, shift;
 
+  normal_numbers() = default;
   explicit normal_numbers(const op::random_normal& o) : scale(o.stddev), shift(o.mean) {}
   template <num::value V>
   DEFT_HD DEFT_ALWAYS_INLINE auto operator()(V bits) const {
@@ -91,6 +94,7 @@ struct truncated_numbers {
   static constexpr double below = 0.022750131948179195;  // two deviations under the mean
   double scale;
 
+  truncated_numbers() = default;
   explicit truncated_numbers(const op::truncated_normal& o) : scale(o.stddev) {}
   template <num::value V>
   DEFT_HD DEFT_ALWAYS_INLINE auto operator()(V bits) const {
@@ -99,3 +103,14 @@ struct truncated_numbers {
 };
 
 }  // namespace deft::ext::draws
+
+namespace deft::ext::spec {
+
+template <template <class> class Numbers>
+class random : public kernel_spec<typename Numbers<float>::op_type, floating_dtypes, by_result<>> {
+};
+
+using random_kernels = kernel_list<random<draws::uniform_numbers>, random<draws::normal_numbers>,
+                                   random<draws::truncated_numbers>>;
+
+}  // namespace deft::ext::spec

@@ -5,7 +5,7 @@
 #include <deft/graph/op_def.hpp>
 #include <deft/op/extents.hpp>
 
-namespace deft::ext::moving {
+namespace deft::ext::spec {
 
 /// `value` as an element of `t`: its bits, in the integer of that size.
 template <class Bits>
@@ -99,4 +99,4 @@ struct part_runs {
   }
 };
 
-}  // namespace deft::ext::moving
+}  // namespace deft::ext::spec

@@ -4,7 +4,7 @@
 #include <deft/kernels/gpu/cuda/cudnn.hpp>
 #include <deft/kernels/gpu/cuda/library.ipp>
 #include <deft/kernels/gpu/cuda/stream.hpp>
-#include <deft/kernels/gpu/image_convolution.hpp>
+#include <deft/kernels/spec/conv2d.hpp>
 #include <map>
 
 namespace deft::ext::gpu::cuda {

@@ -10,10 +10,8 @@
 struct CUstream_st;  // a cudaStream_t points to one
 
 namespace deft::ext {
-struct matrix_product;
-namespace gpu {
 struct image_convolution;
-}
+struct matrix_product;
 }  // namespace deft::ext
 namespace deft::ext::gpu::cuda {
 

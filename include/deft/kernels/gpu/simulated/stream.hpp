@@ -9,10 +9,8 @@
 #include <memory>
 
 namespace deft::ext {
-struct matrix_product;
-namespace gpu {
 struct image_convolution;
-}
+struct matrix_product;
 }  // namespace deft::ext
 namespace deft::ext::gpu::simulated {
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/gpu/windows.hpp: windows over images (batch, height, width, channels), as threads
-// find them.
+// deft/kernels/spec/windows.hpp: windows over images (batch, height, width, channels).
 #pragma once
-#include <algorithm>
 #include <compare>
-#include <deft/kernels/gpu/divider.hpp>
 #include <deft/op/base/windows.hpp>
 
-namespace deft::ext::gpu {
+namespace deft::ext {
 
 /// Which windows an element is in, or which elements of an image a window has.
 struct index_range {
   std::int64_t begin, end;
+  DEFT_HD std::int64_t size() const { return end - begin; }
 };
 
 /// Windows along one axis of images.
@@ -40,4 +38,25 @@ struct window_axis {
   }
 };
 
-}  // namespace deft::ext::gpu
+/// Windows over both axes of images.
+struct image_windows {
+  std::int64_t batch = 0, channels = 0;
+  window_axis height, width;
+
+  image_windows() = default;
+  /// Over images of the extents x, for results of the extents y. Op: what has strides and padding.
+  template <class Op>
+  image_windows(const Op& o, const dims& x, const dims& window, const dims& y)
+      : batch(x[0]),
+        channels(x[3]),
+        height(x[1], window[0], o.stride[0], o.same, y[1]),
+        width(x[2], window[1], o.stride[1], o.same, y[2]) {}
+  auto operator<=>(const image_windows&) const = default;
+
+  /// Elements of an image, windows over it, and elements of a window.
+  std::int64_t image() const { return height.extent * width.extent * channels; }
+  std::int64_t pixels() const { return height.count * width.count; }
+  std::int64_t depth() const { return height.window * width.window * channels; }
+};
+
+}  // namespace deft::ext

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/kernels/spec/shapes.hpp: operations that move elements and compute nothing: broadcast_to,
+// transpose, concat and its parts, slice, pad; and size_of and arange.
+#pragma once
+#include <deft/kernels/spec/kernel_spec.hpp>
+#include <deft/kernels/spec/row_layout.hpp>
+#include <deft/kernels/spec/strided_copy.hpp>
+#include <deft/op/arange.hpp>
+#include <deft/op/broadcast_to.hpp>
+#include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
+#include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
+#include <deft/op/transpose.hpp>
+
+namespace deft::ext::spec {
+
+class broadcast_to : public kernel_spec<op::broadcast_to, plain_dtypes> {
+ protected:
+  void ready() override { layout_ = row_layout({in_.data(), 1}, out_[0]); }
+  row_layout layout_;
+};
+
+class transpose : public kernel_spec<op::transpose, plain_dtypes> {
+ protected:
+  void ready() override { levels_ = transpose_levels(in(0), op_.perm); }
+  transpose_levels levels_;
+};
+
+class concat : public kernel_spec<op::concat, plain_dtypes> {
+ protected:
+  /// Calls copy(from, from_step, to, to_step, bytes, count) for each input: `count` runs of `bytes`
+  /// bytes, which begin so many bytes apart.
+  template <class F>
+  void each_input(const kernel_call& c, F copy) const {
+    if (out().elements() == 0) return;
+    const byte_runs whole(out_[0], op_.axis);
+    char* to = static_cast<char*>(c.out[0]);
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const byte_runs part(in_[i], op_.axis);
+      copy(static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes, part.count);
+      to += part.bytes;
+    }
+  }
+};
+
+class concat_part : public kernel_spec<op::concat_part, plain_dtypes> {
+ protected:
+  /// Calls copy, as concat does, for the part.
+  template <class F>
+  void take_part(const kernel_call& c, F copy) const {
+    if (out().elements() == 0) return;
+    const byte_runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
+    const char* from = static_cast<const char*>(c.in[0]);
+    for (std::int64_t i = 0; i < op_.part; ++i)
+      from += byte_runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
+    copy(from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count);
+  }
+};
+
+class slice : public kernel_spec<op::slice, plain_dtypes> {
+ protected:
+  void ready() override { runs_ = {in(0), positions(operation::name, op_.begin, in_), out()}; }
+  part_runs runs_;
+};
+
+class pad : public kernel_spec<op::pad, plain_dtypes> {
+ protected:
+  void ready() override { before_ = positions(operation::name, op_.before, in_); }
+  dims before_;
+};
+
+class size_of : public kernel_spec<op::size_of, plain_dtypes> {
+ protected:
+  void ready() override {
+    size_ = 1;
+    for (auto a : op_.axes) size_ *= in(0)[static_cast<int>(a)];
+  }
+  std::int64_t size_ = 1;
+};
+
+using arange = kernel_spec<op::arange, numeric_dtypes, by_result<>>;
+
+using shape_kernels =
+    kernel_list<broadcast_to, transpose, concat, concat_part, slice, pad, size_of, arange>;
+
+}  // namespace deft::ext::spec
