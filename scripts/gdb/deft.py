@@ -16,6 +16,7 @@ DTYPES = {
     5: ("uint8", "unsigned char"),
     6: ("bool", "bool"),
     9: ("int8", "signed char"),
+    14: ("string", "std::string"),
 }
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "equal": "==", "not_equal": "!=",

@@ -78,7 +78,7 @@ class array_column {
  private:
   row_collector rows_;
 };
-template <element T>
+template <plain_element T>
 class batch_column<T> : public array_column<T, ndarray<T, dyn>> {};
 template <>
 class batch_column<any_array> : public array_column<any_array, any_array> {};

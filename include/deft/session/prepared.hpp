@@ -19,6 +19,10 @@ struct braced_value<X> {
   static constexpr int rank = shape_type_of<X>::value.n;
 
   /// The elements in row-major order.
+  template <text... V>
+  requires(sizeof...(V) > 1 && std::is_same_v<T, std::string>)
+      braced_value(const V&... elements)  // NOLINT: implicit on purpose
+      : texts_{std::string_view(elements)...} {}
   template <scalar... V>
   requires(sizeof...(V) > 0) braced_value(V... elements)  // NOLINT: implicit on purpose
       : list_{literal_of(elements)...} {
@@ -35,12 +39,17 @@ struct braced_value<X> {
 
   any_array value_for(const output& target) && {
     if (array_.valid()) return std::move(array_);
-    return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
-                       shape_type_of<X>::value, list_);
+    if constexpr (std::is_same_v<T, std::string>)
+      return string_list_values(name_of(*target.node), target.node->place(),
+                                shape_type_of<X>::value, texts_);
+    else
+      return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
+                         shape_type_of<X>::value, list_);
   }
 
  private:
   std::vector<literal> list_;
+  std::vector<std::string_view> texts_;
   any_array array_;
 };
 

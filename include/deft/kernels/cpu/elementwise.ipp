@@ -116,6 +116,7 @@ kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
+  if (in.back().type == dtype::string) return make_string_equality(n);
   const dtype operand = in.back().type, result = n.outputs.at(0).type;
   compiled_row row = find_row(*n.op, operand, result);
   if (!row.run)
@@ -150,6 +151,9 @@ kernel_table elementwise_kernels() {
     op::catalog::each([&]<class Op>() {
       if (record_of<Op>.is(op_traits::elementwise))
         made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_elementwise});
+      if constexpr (requires { Op::typing_rule; })
+        if (accepts(Op::typing_rule, dtype::string))
+          made.back().types = made.back().types | dtype_set{dtype::string};
     });
     return made;
   }());

@@ -334,7 +334,7 @@ kernel_table shape_kernels() {
       {op::concat_part::name, plain_dtypes, &make_concat_part},
       {op::slice::name, plain_dtypes, &make_slice},
       {op::pad::name, plain_dtypes, &make_pad},
-      {op::size_of::name, plain_dtypes, &make_size_of},
+      {op::size_of::name, all_dtypes, &make_size_of},
       {op::arange::name, numeric_dtypes, &make_arange},
   };
   return table;
