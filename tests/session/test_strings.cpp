@@ -2,6 +2,7 @@
 // Strings in one process: constants, feeds, fetches, variables and comparisons.
 #include <array>
 #include <deft/session/session.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -191,4 +192,37 @@ TEST_CASE_FIXTURE(own_graph, "what is not defined for strings says so") {
   CHECK(refusal([&] {
           gradients(any_tensor(x), any_tensor(x));
         }).find("[gradients] the loss is string; expected a floating dtype") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "strings are on the processor, whatever devices there are") {
+  placeholder<std::string, dyn> x("x");
+  tensor<bool, dyn> equal = x == constant("a");
+  {
+    session s({.simulated_gpus = 1});
+    CHECK(s.run(equal, x = {"a", "b"}) == ndarray<bool, dyn>{true, false});
+    CHECK(s.device_of(equal).ends_with("/cpu:0"));
+    // What is made of the result may be on a GPU.
+    CHECK(s.run(where(equal, 1.f, 2.f), x = {"a", "b"})(1) == 2);
+  }
+  tensor<std::string, dyn> there;
+  tensor<bool, dyn> compared;
+  std::optional<variable<std::string>> v;
+  if (auto gpu = on(device("/gpu:0"))) {
+    there = identity(x);
+    compared = x == constant("b");
+    v.emplace("v", "text");
+  }
+  {
+    session s({.simulated_gpus = 1});
+    CHECK(error_of([&] { s.run(compared, x = {"a"}); })
+              .find("[equal] cannot be placed on \"/gpu:0\"") != std::string::npos);
+    CHECK(error_of([&] { s.run(there, x = {"a"}); })
+              .find("[identity] cannot be placed on \"/gpu:0\"") != std::string::npos);
+  }
+  session soft({.allow_soft_placement = true, .simulated_gpus = 1});
+  soft.run(initialize_all());
+  CHECK(soft.run(there, x = {"a"})(0) == "a");
+  CHECK(soft.run(compared, x = {"b"})(0));
+  CHECK(soft.run(*v) == "text");
+  CHECK(soft.device_of(*v).ends_with("/cpu:0"));
 }
