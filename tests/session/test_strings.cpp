@@ -163,6 +163,10 @@ TEST_CASE_FIXTURE(own_graph, "prepared steps take and yield strings") {
   CHECK(std::get<1>(step("literal", strings{"a"})) == "literal");
   CHECK(std::get<0>(step(one = "b", many = strings{"a", "b"}))(1));
   CHECK(std::get<0>(step("b", {"a", "b", "b"})).size() == 3);
+  CHECK(std::get<0>(step("b", {"b"}))(0));
+  placeholder<std::string, dyn, dyn> rows("rows");
+  auto of_rows = s.prepare(rows, feeds(rows));
+  CHECK(of_rows({{"a", "b"}, {"c", "d"}})(1, 0) == "c");
 }
 
 TEST_CASE_FIXTURE(own_graph, "what is not defined for strings says so") {
@@ -214,10 +218,12 @@ TEST_CASE_FIXTURE(own_graph, "strings are on the processor, whatever devices the
   }
   {
     session s({.simulated_gpus = 1});
-    CHECK(error_of([&] { s.run(compared, x = {"a"}); })
-              .find("[equal] cannot be placed on \"/gpu:0\"") != std::string::npos);
-    CHECK(error_of([&] { s.run(there, x = {"a"}); })
-              .find("[identity] cannot be placed on \"/gpu:0\"") != std::string::npos);
+    CHECK(error_of([&] {
+            s.run(compared, x = {"a"});
+          }).find("[equal] cannot be placed on \"/gpu:0\"") != std::string::npos);
+    CHECK(error_of([&] {
+            s.run(there, x = {"a"});
+          }).find("[identity] cannot be placed on \"/gpu:0\"") != std::string::npos);
   }
   session soft({.allow_soft_placement = true, .simulated_gpus = 1});
   soft.run(initialize_all());

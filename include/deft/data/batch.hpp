@@ -71,7 +71,7 @@ class array_column {
     else if constexpr (std::is_same_v<T, any_array>)
       rows_.add(row.type(), row.shape(), row.raw());
     else
-      rows_.add(dtype_of<typename T::value_type>, row.extents(), std::as_const(row).data());
+      rows_.add(dtype_of<typename T::value_type>, row.extents(), borrowed::from(row).raw());
   }
   batch finish() { return batch(rows_.finish()); }
 

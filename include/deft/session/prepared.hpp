@@ -20,7 +20,7 @@ struct braced_value<X> {
 
   /// The elements in row-major order.
   template <text... V>
-  requires(sizeof...(V) > 1 && std::is_same_v<T, std::string>)
+  requires(sizeof...(V) > 0 && rank > 0 && std::is_same_v<T, std::string>)
       braced_value(const V&... elements)  // NOLINT: implicit on purpose
       : texts_{std::string_view(elements)...} {}
   template <scalar... V>
@@ -31,10 +31,15 @@ struct braced_value<X> {
   }
   /// Row by row.
   template <std::size_t... N>
-  requires(sizeof...(N) > 0 && rank == 2) braced_value(const T (&... rows)[N])  // NOLINT: likewise
+  requires(sizeof...(N) > 0 && rank == 2 && std::is_same_v<T, std::string>)
+      braced_value(const text_item (&... rows)[N])  // NOLINT: likewise
+      : array_(ndarray<T, dyn, dyn>(rows...)) {}
+  template <std::size_t... N>
+  requires(sizeof...(N) > 0 && rank == 2 && plain_element<T>)
+      braced_value(const T (&... rows)[N])  // NOLINT: likewise
       : array_(ndarray<T, dyn, dyn>(rows...)) {}
   template <host_value V>
-  requires(!scalar<V>) braced_value(V&& value)  // NOLINT: likewise
+  requires(!scalar<V> && !(text<V> && rank > 0)) braced_value(V&& value)  // NOLINT: likewise
       : array_(make_any_feed({}, value).value().array()) {}
 
   any_array value_for(const output& target) && {
