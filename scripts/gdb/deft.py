@@ -16,6 +16,7 @@ DTYPES = {
     5: ("uint8", "unsigned char"),
     6: ("bool", "bool"),
     9: ("int8", "signed char"),
+    14: ("string", None),  # whose elements are not in rows
 }
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "equal": "==", "not_equal": "!=",
@@ -221,7 +222,7 @@ class ArrayPrinter(Printer):
             data = block["data"]
         except (gdb.error, ValueError):
             return
-        if number not in DTYPES or any(e <= 0 for e in shape):
+        if number not in DTYPES or not DTYPES[number][1] or any(e <= 0 for e in shape):
             return
         row = gdb.lookup_type(DTYPES[number][1])
         for extent in reversed(shape[1:]):

@@ -20,7 +20,7 @@ constexpr row table[] = {
     {dtype::float32, 1, "float", 4, true, false}, {dtype::float64, 2, "double", 8, true, false},
     {dtype::int32, 3, "int32", 4, false, true},   {dtype::int64, 4, "int64", 8, false, true},
     {dtype::uint8, 5, "uint8", 1, false, true},   {dtype::boolean, 6, "bool", 1, false, false},
-    {dtype::int8, 9, "int8", 1, false, true},
+    {dtype::int8, 9, "int8", 1, false, true},     {dtype::string, 14, "string", 0, false, false},
 };
 }  // namespace
 
@@ -46,6 +46,12 @@ TEST_CASE("codes other than those of dtypes are not valid") {
   CHECK_FALSE(is_valid(static_cast<dtype>(7)));
   CHECK(dtype_of_number(8) == dtype::none);
   CHECK(dtype_of_number(9) == dtype::int8);
+  for (const int missing : {7, 8, 10, 11, 12, 13, 15})
+    CHECK(dtype_of_number(missing) == dtype::none);
+  CHECK(dtype_of_number(14) == dtype::string);
+  CHECK(dtype_named(&element_names::tensorflow, "string") == dtype::string);
+  CHECK(dtype_named(&element_names::tensorflow, "none") == dtype::none);
+  CHECK(dtype_named(&element_names::safetensors, "") == dtype::none);
   CHECK_FALSE(is_valid(static_cast<dtype>(255)));
   CHECK(size_of_dtype(dtype::none) == 0);
   CHECK(to_string(dtype::none) == "none");
@@ -53,6 +59,7 @@ TEST_CASE("codes other than those of dtypes are not valid") {
 
 TEST_CASE("visit_dtype calls back with the C++ type, and inverts dtype_of") {
   for (auto& r : table) {
+    if (r.type == dtype::string) continue;
     auto [back, size] =
         visit_dtype(r.type, []<class T>() { return std::pair(dtype_of<T>, sizeof(T)); });
     CHECK(back == r.type);
@@ -60,11 +67,27 @@ TEST_CASE("visit_dtype calls back with the C++ type, and inverts dtype_of") {
   }
   CHECK(testing::error_of([] { visit_dtype(dtype::none, []<class T>() {}); }) ==
         "internal: a value without a dtype");
+  CHECK(testing::error_of([] { visit_dtype(dtype::string, []<class T>() {}); }) ==
+        "internal: no code here for elements of string");
+  CHECK(visit_dtype_in<all_dtypes>(dtype::string, []<class T>() { return dtype_of<T>; }) ==
+        dtype::string);
+}
+
+TEST_CASE("all dtypes but string are plain: their elements have a size") {
+  for (const dtype t : every_dtype) {
+    CAPTURE(to_string(t));
+    CHECK(all_dtypes.has(t));
+    CHECK(plain_dtypes.has(t) == (t != dtype::string));
+    CHECK((size_of_dtype(t) > 0) == plain_dtypes.has(t));
+  }
+  CHECK(every_plain_dtype.size() + 1 == every_dtype.size());
+  CHECK_FALSE(computing_dtypes.has(dtype::string));
 }
 
 TEST_CASE("element accepts the types that a tensor can hold, const or not") {
   static_assert(element<float> && element<const double> && element<bool>);
-  static_assert(!element<char> && !element<short> && !element<std::string> && !element<float*>);
+  static_assert(!element<char> && !element<short> && !element<const char*> && !element<float*>);
+  static_assert(element<std::string> && !plain_element<std::string> && plain_element<const bool>);
   static_assert(dtype_of<const std::int32_t> == dtype::int32);
 }
 

@@ -260,6 +260,13 @@ TEST_CASE("what could not be read again is not written") {
   CHECK(read_safetensors(path).at("größe") == a);
 }
 
+TEST_CASE("strings are not written, and named") {
+  const testing::temporary_folder folder;
+  CHECK(error_of([&] {
+          write_safetensors(folder / "s", {{"names", any_array::scalar("text")}});
+        }).ends_with(": cannot hold \"names\": the format has no elements of string"));
+}
+
 TEST_CASE("headers that are not sound are refused before anything is allocated") {
   const temporary_folder folder;
   const std::string path = folder / "x.safetensors";

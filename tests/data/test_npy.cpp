@@ -196,3 +196,9 @@ TEST_CASE("a file that cannot be written is an error") {
   CHECK(testing::error_of([] { write_npy("/dev/full", any_array::scalar(1)); }) ==
         "resource_exhausted: [write_npy] cannot write /dev/full: No space left on device");
 }
+
+TEST_CASE("strings are not written, and named") {
+  const testing::temporary_folder folder;
+  CHECK(testing::error_of([&] { write_npy(folder / "s.npy", any_array::scalar("text")); })
+            .starts_with("invalid_argument: [write_npy] .npy files cannot hold string: "));
+}

@@ -41,15 +41,13 @@ TEST_CASE("a snapshot that fails waits for the copies that have begun") {
   t.devices.push_back(std::make_unique<one_copy_device>(testing::task_name(), 0));
   const tensor_type type{{4}, dtype::float32};
   op::snapshot_variables o;
-  std::vector<tensor_type> types;
   for (const char* name : {"a", "b"}) {
     o.containers.push_back("");
     o.variables.push_back(name);
-    types.push_back(type);
+    o.types.push_back(type);
     find_variable(t.store, {"variable", "", name}, type)->value =
         any_array(type.type, type.shape, buffer(t.devices.back()->space().allocate(16)));
   }
-  o.types = op::as_integers(types);
   node_def n;
   n.op = &record_of<op::snapshot_variables>;
   n.attributes = encode(o);

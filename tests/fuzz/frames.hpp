@@ -96,7 +96,8 @@ inline void mutate(std::vector<deft::ext::message>& frames, testing::dice& d) {
       } else {
         const auto type = deft::ext::every_dtype[d.below(deft::ext::every_dtype.size())];
         deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(5)), 2});
-        if (a.bytes()) std::memset(a.mutable_raw(), static_cast<int>(d.below(2)), a.bytes());
+        if (type != deft::dtype::string && a.bytes())
+          std::memset(a.mutable_raw(), static_cast<int>(d.below(2)), a.bytes());
         m.tensors.push_back(a);
       }
       break;

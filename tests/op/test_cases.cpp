@@ -112,7 +112,7 @@ bool takes(const op_case& c, dtype t) {
 
 std::vector<dtype> taken_types(const op_case& c) {
   std::vector<dtype> all;
-  for (const dtype t : every_dtype)
+  for (const dtype t : every_plain_dtype)
     if (takes(c, t)) all.push_back(t);
   return all;
 }

@@ -136,6 +136,7 @@ inline deft::ext::attr_value odd_attribute(dice& d) {
     default: {
       auto type = deft::ext::every_dtype[d.below(deft::ext::every_dtype.size())];
       deft::any_array a(type, deft::dims{static_cast<std::int64_t>(d.below(6))});
+      if (type == deft::dtype::string) return deft::any_array::scalar(odd_text(d));
       auto* bytes = static_cast<unsigned char*>(a.mutable_raw());
       for (std::size_t i = 0; i < a.bytes(); ++i)
         bytes[i] = static_cast<unsigned char>(type == deft::dtype::boolean ? d.below(2) : d.next());

@@ -385,3 +385,15 @@ TEST_CASE("values do not pass through the client") {
   CHECK(grown < 20'000);
   CHECK(std::filesystem::file_size(folder / "m-1.1.ps-0.safetensors") > 128 << 20);
 }
+
+TEST_CASE_FIXTURE(own_graph, "variables of strings are not saved, and named") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  variable<std::string> label("label", "text");
+  session s;
+  s.run(initialize_all());
+  saver all;
+  CHECK(error_of([&] { all.save(s, folder / "m"); })
+            .find("[save_tensors] \"label\" is string(): checkpoints, which are safetensors files, "
+                  "have no elements of string") != std::string::npos);
+}

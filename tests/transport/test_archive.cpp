@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstring>
+#include <deft/core/ndarray.hpp>
 #include <deft/transport/archive.hpp>
 #include <limits>
 #include <testing.hpp>
@@ -188,6 +189,45 @@ TEST_CASE("arrays travel in the archive, or attached to it without a copy") {
   CHECK(error_of([] { to_bytes(any_array()); }).starts_with("invalid_argument"));
 }
 
+TEST_CASE("arrays of strings travel with their number of bytes, and are checked") {
+  const std::string odd("a\0\xff", 3);
+  const any_array small = ndarray<std::string, 3>{"ab", "", odd};
+  const any_array large = any_array::scalar(std::string(5'000, 'x'));
+  CHECK(again(small) == small);
+  CHECK(again(large) == large);
+  CHECK(again(any_array(dtype::string, dims{0, 5})).shape() == dims{0, 5});
+  std::vector<std::byte> bytes;
+  std::vector<any_array> attached;
+  out_archive(bytes, &attached) & small& large;
+  REQUIRE(attached.size() == 1);
+  any_array a, b;
+  in_archive(bytes, attached) & a& b;
+  CHECK(a == small);
+  CHECK(b == large);
+
+  const auto sent = [](std::int64_t n, std::uint64_t size,
+                       const std::vector<std::int64_t>& offsets) {
+    auto all = to_bytes(dtype::string, std::uint8_t{1}, n, std::uint8_t{0}, size);
+    for (const std::int64_t o : offsets) {
+      const auto more = to_bytes(o);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    all.resize(all.size() + 2);  // the texts
+    return all;
+  };
+  from_bytes(sent(2, 26, {0, 1, 2}), a);
+  CHECK(a.strings()[1] == std::string_view("\0", 1));
+  const std::string unsound = "data_loss: metadata has strings whose offsets are not sound";
+  CHECK(error_of([&] { from_bytes(sent(2, 26, {0, 2, 1}), a); }) == unsound);
+  CHECK(error_of([&] { from_bytes(sent(2, 26, {0, 1, 3}), a); }) == unsound);
+  CHECK(error_of([&] { from_bytes(sent(2, 26, {1, 1, 2}), a); }) == unsound);
+  CHECK(error_of([&] { from_bytes(sent(3, 26, {0, 1, 2}), a); }) == unsound);
+  CHECK(error_of([&] { from_bytes(sent(2, 0, {0, 1, 2}), a); }) == unsound);
+  CHECK(error_of([&] {
+          from_bytes(sent(2, std::uint64_t{1} << 40, {0, 1, 2}), a);
+        }).starts_with("data_loss: metadata ends early"));
+}
+
 TEST_CASE("an array larger than its bytes is refused") {
   any_array a;
   auto extent = [](std::int64_t e) {
@@ -199,6 +239,9 @@ TEST_CASE("an array larger than its bytes is refused") {
   CHECK(error_of([&] { from_bytes(extent(-1), a); }).starts_with("invalid_argument"));
   CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), a); }) ==
         "invalid_argument: unknown dtype 7");
+  for (const std::uint8_t reserved : {8, 10, 11, 12, 13, 15})
+    CHECK(error_of([&] { from_bytes(to_bytes(reserved), a); }) ==
+          str("invalid_argument: unknown dtype ", int{reserved}));
   CHECK(error_of([&] { from_bytes(to_bytes(dtype::int32, std::uint8_t{9}), a); }) ==
         "invalid_argument: a rank of 9, above 8");
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <deft/core/ndarray.hpp>
 #include <deft/transport/frame.hpp>
 #include <random>
 
@@ -205,6 +206,94 @@ TEST_CASE("inconsistent descriptors are refused") {
   lie.push_back(std::byte{2});
   CHECK(error_of([&] { read_all(lie); }) ==
         "data_loss: tensor 0 has a bool that is neither 0 nor 1");
+}
+
+TEST_CASE("strings are read back, in whatever pieces they arrive") {
+  const std::string odd("a\0\xff", 3), long_one(70'000, 'x'), longer(3'000'000, 'y');
+  message m(message_kind::first_free);
+  m.tensors = {any_array::scalar("alone"), any_array::scalar(1.5f),
+               ndarray<std::string, 2, 2>{{"", odd}, {"c", long_one}},
+               any_array(dtype::string, {0, 3}), ndarray<std::string, dyn>{longer, "end"}};
+  auto bytes = detail::flatten_frame(m), twice = bytes;
+  twice.insert(twice.end(), bytes.begin(), bytes.end());
+  for (std::size_t step : {std::size_t{1'000}, std::size_t{50'000}, SIZE_MAX}) {
+    CAPTURE(step);
+    const auto all = read_all(twice, step);
+    REQUIRE(all.size() == 2);
+    CHECK(same(all[0], m));
+    CHECK(same(all[1], m));
+  }
+}
+
+namespace {
+/// A frame that announces `n` strings, and has these bytes.
+std::vector<std::byte> string_frame(std::int64_t n, std::initializer_list<std::int64_t> offsets,
+                                    std::string_view texts) {
+  const std::size_t bytes = 8 * offsets.size() + texts.size();
+  auto all = lying_frame(bytes, bytes, {n}, dtype::string);
+  const auto add = [&](const void* from, std::size_t size) {
+    const auto* first = static_cast<const std::byte*>(from);
+    all.insert(all.end(), first, first + size);
+  };
+  add(std::data(offsets), 8 * offsets.size());
+  add(texts.data(), texts.size());
+  return all;
+}
+}  // namespace
+
+TEST_CASE("strings whose offsets are not sound are refused, and no message has them") {
+  CHECK(read_all(string_frame(2, {0, 1, 3}, "abc"))[0].tensors[0] ==
+        any_array(ndarray<std::string, 2>{"a", "bc"}));
+  const std::string unsound = "data_loss: tensor 0 has strings whose offsets are not sound";
+  CHECK(error_of([] { read_all(string_frame(2, {0, 3, 1}, "abc")); }) == unsound);
+  CHECK(error_of([] { read_all(string_frame(2, {0, 2, 4}, "abc")); }) == unsound);
+  CHECK(error_of([] { read_all(string_frame(2, {0, 1, 2}, "abc")); }) == unsound);
+  CHECK(error_of([] { read_all(string_frame(2, {1, 2, 3}, "abc")); }) == unsound);
+  CHECK(error_of([] { read_all(string_frame(2, {0, -1, 3}, "abc")); }) == unsound);
+  CHECK(error_of([] {
+          read_all(string_frame(2, {0, std::int64_t{1} << 62, 3}, "abc"));
+        }) == unsound);
+  // Fewer bytes than the offsets have; a number of strings that no memory has.
+  CHECK(error_of([] {
+          read_all(string_frame(3, {0, 1, 3}, "abc"));
+        }) == "data_loss: tensor 0 is announced with 27 bytes, but is string(3)");
+  CHECK(error_of([] { read_all(string_frame(0, {}, "")); }) ==
+        "data_loss: tensor 0 is announced with 0 bytes, but is string(0)");
+  CHECK(error_of([] { read_all(string_frame(std::int64_t{1} << 58, {0}, "")); }) ==
+        "invalid_argument: received a shape larger than any memory");
+  CHECK(error_of([] { read_all(string_frame(-1, {0}, "")); }).starts_with("invalid_argument"));
+}
+
+TEST_CASE("dtypes whose numbers are reserved are refused") {
+  for (const int number : {7, 8, 10, 11, 12, 13, 15, 255})
+    CHECK(error_of([&] { read_all(lying_frame(8, 8, {8}, static_cast<dtype>(number))); }) ==
+          "data_loss: the descriptor of tensor 0 is invalid");
+}
+
+TEST_CASE("mutated frames of strings end in an error or in sound strings") {
+  message m(message_kind::first_free);
+  m.tensors = {ndarray<std::string, dyn>{"a", "bcd", "", "ef"}, any_array::scalar("g")};
+  const auto sound = detail::flatten_frame(m);
+  std::mt19937 random(11);
+  int whole = 0, refused = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    auto bytes = sound;
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      const std::size_t at = 64 + random() % (bytes.size() - 64);
+      bytes[at] = random() % 3 ? static_cast<std::byte>(random() % 4)
+                               : bytes[at] ^ static_cast<std::byte>(1u << random() % 8);
+    }
+    try {
+      for (const message& one : read_all(std::move(bytes)))
+        for (const any_array& t : one.tensors)
+          if (t.type() == dtype::string)
+            for (const std::string_view s : t.strings()) whole += s.size() <= t.bytes();
+    } catch (const error&) {
+      ++refused;
+    }
+  }
+  CHECK(whole > 1'000);
+  CHECK(refused > 1'000);
 }
 
 TEST_CASE("small frames reuse the allocations of the message before them") {

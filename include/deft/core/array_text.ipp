@@ -6,6 +6,7 @@
 #include <cmath>
 #include <concepts>
 #include <deft/core/any_array.hpp>
+#include <deft/core/printable.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -73,6 +74,27 @@ class element_format<bool> {
   void seen() {}
   std::string operator()(bool v) const { return v ? " True" : "False"; }
   static std::string scalar(bool v) { return v ? "True" : "False"; }
+};
+
+/// In quotes, with everything escaped that would not be shown as it is.
+template <>
+class element_format<std::string> {
+ public:
+  void see(std::string_view) {}
+  void seen() {}
+  std::string operator()(std::string_view v) const { return quoted(v, 256); }
+  static std::string scalar(std::string_view v) { return quoted(v, 4096); }
+
+ private:
+  static std::string quoted(std::string_view v, std::size_t most) {
+    std::string text = "\"";
+    for (const char c :
+         v.substr(0, most + 4)) {  // more than are shown, as it is seen that it is cut off
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    return ext::printable(text, most) + "\"";
+  }
 };
 
 template <std::floating_point T>
@@ -162,7 +184,7 @@ template <class T>
 class array_printer {
  public:
   explicit array_printer(const any_array& a)
-      : elements_(a.data<T>()), shape_(a.shape()), shortens_(a.elements() > 1000) {
+      : elements_(elements_of(a)), shape_(a.shape()), shortens_(a.elements() > 1000) {
     std::int64_t stride = 1;
     for (int i = shape_.rank() - 1; i >= 0; --i) {
       strides_[i] = stride;
@@ -171,7 +193,7 @@ class array_printer {
   }
 
   std::string print() {
-    if (shape_.rank() == 0) return element_format<T>::scalar(*elements_);
+    if (shape_.rank() == 0) return element_format<T>::scalar(elements_[0]);
     if (shape_.elements() == 0) return "[]";
     visit(0, 0);
     format_.seen();
@@ -181,6 +203,12 @@ class array_printer {
   }
 
  private:
+  static auto elements_of(const any_array& a) {
+    if constexpr (ext::plain_element<T>)
+      return a.data<T>();
+    else
+      return a.strings();
+  }
   static constexpr std::int64_t shown = 3;  // at each end of a long axis
   static constexpr std::size_t columns = 75;
 
@@ -245,7 +273,7 @@ class array_printer {
     });
   }
 
-  const T* elements_;
+  decltype(elements_of({})) elements_;
   const dims shape_;
   const bool shortens_;
   std::int64_t strides_[max_rank] = {};
@@ -257,7 +285,8 @@ class array_printer {
 
 std::string to_string(const any_array& a) {
   if (!a.valid()) return "none";
-  return ext::visit_dtype(a.type(), [&]<class T>() { return array_printer<T>(a).print(); });
+  return ext::visit_dtype_in<ext::all_dtypes>(
+      a.type(), [&]<class T>() { return array_printer<T>(a).print(); });
 }
 
 }  // namespace deft

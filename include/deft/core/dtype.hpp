@@ -27,6 +27,10 @@ namespace ext {
 template <class T>
 concept element = (dtype_of<T> != dtype::none);
 
+/// The same but std::string: its elements are in memory one behind the other.
+template <class T>
+concept plain_element = element<T> && element_type<std::remove_cv_t<T>>::kind != element_kind::text;
+
 }  // namespace ext
 
 namespace detail {
@@ -45,7 +49,7 @@ namespace ext {
 /// What is known of a dtype at run time.
 struct dtype_traits {
   element_kind kind = element_kind::none;
-  std::uint8_t size = 0;  ///< of an element, in bytes
+  std::uint8_t size = 0;  ///< of an element, in bytes; 0 if each has its own
   element_names names{"none", {}, {}, {}};
   dtype computing = dtype::none;  ///< that of computing_type
 };
@@ -56,7 +60,8 @@ namespace detail {
 /// By the number of the dtype. Numbers may be missing.
 inline constexpr auto traits_of_dtypes = []<class... T>(type_sequence<T...>) {
   std::array<dtype_traits, std::max({static_cast<std::size_t>(element_type<T>::tag)...}) + 1> all{};
-  ((all[static_cast<std::size_t>(element_type<T>::tag)] = {element_type<T>::kind, sizeof(T),
+  ((all[static_cast<std::size_t>(element_type<T>::tag)] = {element_type<T>::kind,
+                                                           plain_element<T> ? sizeof(T) : 0,
                                                            element_type<T>::names,
                                                            dtype_of<computing_type<T>>}),
    ...);
@@ -73,6 +78,10 @@ inline constexpr int dtype_count = static_cast<int>(detail::traits_of_dtypes.siz
 inline constexpr auto every_dtype = []<class... T>(type_sequence<T...>) {
   return std::array{element_type<T>::tag...};
 }(element_types());
+/// Those of plain_dtypes.
+inline constexpr auto every_plain_dtype = []<class... T>(type_sequence<T...>) {
+  return std::array{element_type<T>::tag...};
+}(plain_element_types());
 
 /// Those of none for what is not valid.
 constexpr const dtype_traits& traits_of(dtype t) {
@@ -87,8 +96,10 @@ constexpr dtype dtype_of_number(std::int64_t n) {
 }
 /// The dtype of that name, as in `dtype_named(&element_names::numpy, "f4")`; none if there is none.
 constexpr dtype dtype_named(std::string_view element_names::*format, std::string_view name) {
+  if (name.empty()) return dtype::none;  // of those that the format does not have
   for (int i = 1; i < dtype_count; ++i)
-    if (const auto t = static_cast<dtype>(i); traits_of(t).names.*format == name) return t;
+    if (const auto t = static_cast<dtype>(i); is_valid(t) && traits_of(t).names.*format == name)
+      return t;
   return dtype::none;
 }
 constexpr bool is_floating(dtype t) { return traits_of(t).kind == element_kind::floating; }
@@ -137,16 +148,18 @@ inline constexpr dtype_set floating_dtypes = detail::dtypes_that(&is_floating);
 inline constexpr dtype_set integer_dtypes = detail::dtypes_that(&is_integer);
 inline constexpr dtype_set index_dtypes{dtype::int32, dtype::int64};
 inline constexpr dtype_set numeric_dtypes = detail::dtypes_that(&is_numeric);
+/// All, also string: of what passes whole arrays on.
 inline constexpr dtype_set all_dtypes = detail::dtypes_that(&is_valid);
 /// Those whose elements have a size: what is in memory one behind the other, and can be moved
-/// whatever it means.
+/// whatever it means. All but string.
 inline constexpr dtype_set plain_dtypes =
     detail::dtypes_that([](dtype t) { return traits_of(t).size > 0; });
 /// Those that are not narrow.
 inline constexpr dtype_set computing_dtypes =
-    detail::dtypes_that([](dtype t) { return !is_narrow(t); });
+    detail::dtypes_that([](dtype t) { return plain_dtypes.has(t) && !is_narrow(t); });
 
-/// Bytes of one element; 0 for none.
+/// Bytes of one element; 0 for none and for string, whose elements have sizes of their own:
+/// any_array::bytes knows those of an array.
 constexpr std::size_t size_of_dtype(dtype t) { return traits_of(t).size; }
 
 }  // namespace ext
@@ -188,11 +201,11 @@ constexpr auto chosen_types(type_sequence<Chosen...> chosen, type_sequence<T, Re
 
 namespace ext {
 
-/// Calls `f.template operator()<T>()` with the C++ type of `t`.
-/// Throws internal for dtype::none.
+/// Calls `f.template operator()<T>()` with the C++ type of `t`, one of plain_dtypes: f is not
+/// compiled for std::string. Throws internal for others.
 template <class F>
 constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
-  return detail::visit_among<F>(element_types(), t, f);
+  return detail::visit_among<F>(plain_element_types(), t, f);
 }
 /// The same where `t` is one of `Types`, as in `visit_dtype_in<floating_dtypes>(t, f)`: f is
 /// compiled for these alone. Throws internal for others.
@@ -202,10 +215,12 @@ constexpr decltype(auto) visit_dtype_in(dtype t, F&& f) {
                                 f);
 }
 
-/// Calls `f.template operator()<T>()` with the C++ type of every dtype.
+/// Calls `f.template operator()<T>()` with the C++ type of every dtype of plain_dtypes.
 template <class F>
 constexpr void each_dtype(F&& f) {
-  [&]<class... T>(type_sequence<T...>) { (f.template operator()<T>(), ...); }(element_types());
+  [&]<class... T>(type_sequence<T...>) {
+    (f.template operator()<T>(), ...);
+  }(plain_element_types());
 }
 /// The same for those in `Types`; f is compiled for these alone.
 template <dtype_set Types, class F>

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/element_type.hpp: what is known of each type that a tensor can hold. A new one is a
-// number in dtype, a specialization here, and an entry of element_types; names, sizes, sets and
-// tables follow from these. Messages name it as DEFT_ELEMENT_TYPES does.
+// number in dtype, a specialization here, and an entry of plain_element_types; names, sizes, sets
+// and tables follow from these. Messages name it as DEFT_ELEMENT_TYPES does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace deft {
 
 /// Element type. The numbers are part of the wire format; 7 and 8 are those of bfloat16 and
-/// float16, 10 to 14 those of int16, uint16, uint32, uint64 and string.
+/// float16, 10 to 13 those of int16, uint16, uint32 and uint64.
 enum class dtype : std::uint8_t {
   none = 0,  ///< no value, as of an operation
   float32 = 1,
@@ -23,11 +24,12 @@ enum class dtype : std::uint8_t {
   uint8 = 5,
   boolean = 6,
   int8 = 9,
+  string = 14,  ///< bytes, of any number in each element; on the host only
 };
 
 namespace ext {
 
-enum class element_kind : std::uint8_t { none, boolean, integer, floating };
+enum class element_kind : std::uint8_t { none, boolean, integer, floating, text };
 
 /// What a type is called in other places; none has a byte order.
 struct element_names {
@@ -100,14 +102,27 @@ struct element_type<std::int8_t> : detail::integer_element<std::int8_t, dtype::i
   static constexpr element_names names{"int8", "I8", "i1", "signed char"};
 };
 
+/// An array of them is laid out as core/string_span.hpp says, and its elements are read as
+/// std::string_view.
+template <>
+struct element_type<std::string> {
+  static constexpr dtype tag = dtype::string;
+  static constexpr element_kind kind = element_kind::text;
+  using computing = std::string;
+  static constexpr element_names names{"string", {}, {}, {}};
+};
+
 template <class... T>
 struct type_sequence {};
-/// All of them, by the number of their dtype.
-using element_types =
+/// Those whose elements have a size, by the number of their dtype: what kernels are compiled for.
+using plain_element_types =
     type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t>;
+/// All of them.
+using element_types = type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool,
+                                    std::int8_t, std::string>;
 /// The same in messages of the compiler, which takes literals alone.
 #define DEFT_ELEMENT_TYPES \
-  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool and std::int8_t"
+  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t and std::string"
 
 /// What kernels compute with for elements of T. It is T, or where T is narrow, a wider type of the
 /// same kind that has all values of T, and in which each operation of the catalog gives what it
@@ -154,9 +169,9 @@ constexpr bool has_no_other_size(ext::type_sequence<T...>) {
 
 namespace ext {
 
-/// Whether no element type has another size than these: asserted where a list of sizes ends.
+/// Whether elements have no other size than these: asserted where a list of sizes ends.
 template <std::size_t... Size>
-inline constexpr bool all_sizes_are = detail::has_no_other_size<Size...>(element_types());
+inline constexpr bool all_sizes_are = detail::has_no_other_size<Size...>(plain_element_types());
 
 }  // namespace ext
 }  // namespace deft

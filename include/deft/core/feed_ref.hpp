@@ -17,6 +17,12 @@ struct feed_ref {
 
   static feed_ref borrow(const any_array& a) { return {a.raw(), a.shape(), a.type(), {}}; }
   static feed_ref share(const any_array& a) { return {a.raw(), a.shape(), a.type(), a.storage()}; }
+  /// Of all elements, as any_array::bytes.
+  std::size_t bytes() const {
+    const auto n = shape.elements();
+    return type == dtype::string ? string_span(data, n).bytes()
+                                 : static_cast<std::size_t>(n) * size_of_dtype(type);
+  }
   /// The value without a copy: a view where it is borrowed.
   any_array array() const {
     return keep ? any_array(type, shape, keep) : any_array::view(type, shape, data);

@@ -29,7 +29,10 @@ using data_of = decltype(std::size(std::declval<V&>()), std::data(std::declval<V
 template <class V>
 concept contiguous = std::contiguous_iterator<data_of<V>> && !is_ndarray<std::remove_cvref_t<V>>;
 template <class V>
-concept element_range = contiguous<V> && element<std::iter_value_t<data_of<V>>>;
+concept element_range = contiguous<V> && plain_element<std::iter_value_t<data_of<V>>>;
+/// A vector, array or span of texts.
+template <class V>
+concept text_range = contiguous<const V> && !text<V> && text<std::iter_value_t<data_of<const V>>>;
 template <class V>
 inline constexpr bool is_bool_vector = false;
 template <class A>
@@ -41,6 +44,39 @@ concept list_of = (element_range<const V> && !std::is_array_v<V> &&
                    std::is_same_v<std::iter_value_t<data_of<const V>>, T>) ||
                   (is_bool_vector<V> && std::is_same_v<T, bool>);
 
+/// The extents of an ndarray with extents `E…`.
+template <std::int64_t... E>
+struct array_extents {
+  static constexpr dims declared = shape_t<E...>::value;
+
+  /// `given`: the first `dyn` extents, the others 0; or all extents.
+  static dims from(std::initializer_list<std::int64_t> given) {
+    dims d = declared;
+    if (given.size() == sizeof...(E) && given.size() != ((E == dyn ? 1 : 0) + ... + 0)) {
+      std::copy(given.begin(), given.end(), d.begin());
+      if (!fits(declared, d))
+        fail(errc::invalid_argument, "an ndarray of ", declared, " cannot have the extents ", d);
+      return d;
+    }
+    auto next = given.begin();
+    for (auto& e : d)
+      if (e == dyn) e = next == given.end() ? 0 : *next++;
+    return d;
+  }
+  /// Of a list of `n` elements.
+  static dims deduce(std::int64_t n) {
+    static_assert(((E == dyn ? 1 : 0) + ... + 0) <= 1,
+                  "a list of elements can tell one dyn extent only");
+    dims d = declared;
+    std::int64_t known = 1;
+    for (auto e : d) known *= e == dyn ? 1 : e;
+    for (auto& e : d)
+      if (e == dyn) e = known ? n / known : 0;
+    if (d.elements() != n)
+      fail(errc::invalid_argument, "an ndarray of ", declared, " cannot hold ", n, " elements");
+    return d;
+  }
+};
 /// An ndarray's array, for callers that neither keep nor copy it.
 struct borrowed {
   template <class Array>
@@ -55,6 +91,7 @@ struct borrowed {
 /// j)`, iterated, compared, printed as NumPy does, and fed without a copy.
 template <class T, std::int64_t... E>
 class ndarray {
+  using extents_type = detail::array_extents<E...>;
   static_assert(detail::is_element_type<T>,
                 "element types are " DEFT_ELEMENT_TYPES
                 "; for long long use std::int64_t, for other integers std::int32_t");
@@ -70,19 +107,20 @@ class ndarray {
   static constexpr int dynamic_extents = ((E == dyn ? 1 : 0) + ... + 0);
 
   /// All elements zero; empty if an extent is `dyn`.
-  ndarray() : ndarray(dims_from({})) {}
+  ndarray() : ndarray(extents_type::from({})) {}
 
   /// Takes the `dyn` extents, in order, or all of them; all elements are zero.
   /// Throws invalid_argument if an extent contradicts the type.
   template <std::convertible_to<std::int64_t>... N>
   requires(dynamic_extents > 0 && (sizeof...(N) == dynamic_extents ||
                                    sizeof...(N) == sizeof...(E))) explicit ndarray(N... extents)
-      : ndarray(dims_from({static_cast<std::int64_t>(extents)...})) {}
+      : ndarray(extents_type::from({static_cast<std::int64_t>(extents)...})) {}
 
   /// The elements in row-major order; a single `dyn` extent follows from their number.
   /// Throws invalid_argument if there are too many or too few.
   ndarray(std::initializer_list<T> elements) requires(sizeof...(E) > 0)
-      : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size())))) {
+      : ndarray(any_array(dtype_of<T>,
+                          extents_type::deduce(static_cast<std::int64_t>(elements.size())))) {
     std::copy(elements.begin(), elements.end(), begin());
   }
   /// The elements of a vector, array or span, as of a list in braces:
@@ -90,7 +128,8 @@ class ndarray {
   /// few.
   template <detail::list_of<T> V>
   requires(sizeof...(E) > 0) explicit ndarray(const V& elements)
-      : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(std::size(elements))))) {
+      : ndarray(any_array(dtype_of<T>,
+                          extents_type::deduce(static_cast<std::int64_t>(std::size(elements))))) {
     std::copy(std::begin(elements), std::end(elements), begin());
   }
   ///@{
@@ -134,7 +173,7 @@ class ndarray {
   /// Throws invalid_argument if an extent contradicts the type, or is negative.
   template <std::convertible_to<std::int64_t>... N>
   static ndarray view(const T* data, N... extents) {
-    const dims d = dims_from({static_cast<std::int64_t>(extents)...});
+    const dims d = extents_type::from({static_cast<std::int64_t>(extents)...});
     return ndarray(any_array::view(dtype_of<T>, d, data));
   }
 
@@ -272,33 +311,6 @@ class ndarray {
     elements_ = p;
     return p;
   }
-  /// `given`: the first `dyn` extents, the others 0; or all extents.
-  static dims dims_from(std::initializer_list<std::int64_t> given) {
-    dims d = shape_type::value;
-    if (given.size() == sizeof...(E) && given.size() != dynamic_extents) {
-      std::copy(given.begin(), given.end(), d.begin());
-      if (!ext::fits(shape_type::value, d))
-        ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
-                  " cannot have the extents ", d);
-      return d;
-    }
-    auto next = given.begin();
-    for (auto& e : d)
-      if (e == dyn) e = next == given.end() ? 0 : *next++;
-    return d;
-  }
-  static dims deduce(std::int64_t n) {
-    static_assert(dynamic_extents <= 1, "a list of elements can tell one dyn extent only");
-    dims d = shape_type::value;
-    std::int64_t known = 1;
-    for (auto e : d) known *= e == dyn ? 1 : e;
-    for (auto& e : d)
-      if (e == dyn) e = known ? n / known : 0;
-    if (d.elements() != n)
-      ext::fail(errc::invalid_argument, "an ndarray of ", shape_type::value, " cannot hold ", n,
-                " elements");
-    return d;
-  }
   template <std::size_t... K, class... Index>
   std::int64_t offset(std::index_sequence<K...>, Index... i) const {
     std::int64_t o = 0;
@@ -332,9 +344,11 @@ inline constexpr std::int64_t dyn_for = dyn;
 }
 
 /// An array of these extents that refers to `data`, which must outlive it: `view(p, rows, 784)`.
-template <ext::element T, std::convertible_to<std::int64_t>... N>
+template <ext::plain_element T, std::convertible_to<std::int64_t>... N>
 auto view(const T* data, N... extents) {
   return ndarray<T, detail::dyn_for<N>...>::view(data, extents...);
 }
 
 }  // namespace deft
+
+#include <deft/core/string_ndarray.hpp>

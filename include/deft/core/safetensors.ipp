@@ -108,6 +108,8 @@ void check_array(const std::string& path, const detail::named_array& a) {
   if (a.name == metadata_key) refuse("the format reserves this name");
   if (!ext::is_utf8(a.name)) refuse("its name is not valid UTF-8");
   if (a.value->type() == dtype::none) refuse("it is an any_array without a dtype");
+  if (name_of_type(a.value->type()).empty())
+    refuse(ext::str("the format has no elements of ", a.value->type()));
 }
 
 safetensors_entry parse_entry(const std::string& path, const std::string& name,

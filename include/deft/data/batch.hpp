@@ -71,14 +71,14 @@ class array_column {
     else if constexpr (std::is_same_v<T, any_array>)
       rows_.add(row.type(), row.shape(), row.raw());
     else
-      rows_.add(dtype_of<typename T::value_type>, row.extents(), std::as_const(row).data());
+      rows_.add(dtype_of<typename T::value_type>, row.extents(), borrowed::from(row).raw());
   }
   batch finish() { return batch(rows_.finish()); }
 
  private:
   row_collector rows_;
 };
-template <element T>
+template <plain_element T>
 class batch_column<T> : public array_column<T, ndarray<T, dyn>> {};
 template <>
 class batch_column<any_array> : public array_column<any_array, any_array> {};

@@ -35,7 +35,7 @@ class csv_reader {
   /// Goes to the next row; false at the end. Throws data_loss with the file and the line.
   bool next_row();
   /// What the field of a column holds. Throws data_loss with the file, the line and the column.
-  template <ext::element T>
+  template <ext::plain_element T>
   void get(std::size_t column, T& to) const {
     get(column, dtype_of<T>, &to);
   }
@@ -77,7 +77,7 @@ class csv_source {
 };
 
 template <class T>
-inline constexpr bool is_csv_field = std::same_as<T, std::string> || element<T>;
+inline constexpr bool is_csv_field = element<T>;
 template <class T>
 inline constexpr bool is_csv_field<std::optional<T>> = is_csv_field<T>;
 
@@ -107,7 +107,7 @@ dataset<Ts...> csv(file_names files, csv_options options = {}) {
   } else {
     static_assert(sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...),
                   "[csv] columns are of the types " DEFT_ELEMENT_TYPES
-                  ", std::string, or an std::optional of one of these");
+                  ", or an std::optional of one of these");
     return dataset<Ts...>(detail::stage_ref<typename dataset<Ts...>::value_type>());
   }
 }

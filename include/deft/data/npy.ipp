@@ -171,6 +171,9 @@ any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
 void write_npy(const std::string& file, const any_array& array) {
   if (!array.valid()) ext::fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
   const auto& type = ext::traits_of(array.type());
+  if (type.names.numpy.empty())
+    ext::fail(errc::invalid_argument, "[write_npy] .npy files cannot hold ", array.type(), ": ",
+              file);
   std::string header =
       ext::str("{'descr': '", type.size > 1 ? '<' : '|', type.names.numpy,
                "', 'fortran_order': False, 'shape': (", ext::join(array.shape(), ", "),

@@ -154,7 +154,18 @@ any_array gather_rows(const any_array& column, const row_list& rows, bool batche
                       any_array reuse) {
   dims shape;
   if (batched) shape.push_back(static_cast<std::int64_t>(rows.size()));
-  for (int i = 1; i < column.shape().rank(); ++i) shape.push_back(column.shape()[i]);
+  std::int64_t of_row = 1;
+  for (int i = 1; i < column.shape().rank(); ++i) {
+    shape.push_back(column.shape()[i]);
+    of_row *= column.shape()[i];
+  }
+  if (column.type() == dtype::string) {
+    const string_span all = column.strings();
+    std::vector<std::string_view> texts;
+    for (const std::int64_t row : rows)
+      texts.insert(texts.end(), all.begin() + row * of_row, all.begin() + (row + 1) * of_row);
+    return {shape, texts};
+  }
   std::size_t row_bytes = size_of_dtype(column.type());
   for (int i = 1; i < column.shape().rank(); ++i)
     row_bytes *= static_cast<std::size_t>(column.shape()[i]);
@@ -180,6 +191,9 @@ void row_collector::begin(any_array reuse, std::int64_t n) {
   most_ = n;
 }
 void row_collector::add(dtype type, const dims& shape, const void* elements) {
+  if (!plain_dtypes.has(type))
+    fail(errc::unimplemented, "[batch] cannot collect elements of ", type,
+         ": batch them as columns of from_slices");
   if (count_ == 0) {
     if (!rows_.unique()) rows_.reset();
     type_ = type;

@@ -109,7 +109,7 @@ class frame_values {
   event_ptr set_feed(std::uint32_t number, const feed_ref& f) {
     const value_info& info = c_.values[number];
     value& v = values_[number];
-    const std::size_t bytes = static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
+    const std::size_t bytes = f.bytes();
     switch (info.where) {
       case storage::arena_static:
         v.data = place_of(number);

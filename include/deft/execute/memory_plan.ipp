@@ -82,7 +82,8 @@ class memory_planner {
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
       if (i.where == storage::shared && c_.type(i).shape.is_static() && !i.escapes &&
-          c_.device(i).space().on_host() && bytes_of(c_.type(i)) <= small_feed) {
+          plain_dtypes.has(c_.type(i).type) && c_.device(i).space().on_host() &&
+          bytes_of(c_.type(i)) <= small_feed) {
         i.where = storage::arena_static;
         i.last_use = none;
         i.offset = c_.spaces[i.space].bytes;

@@ -7,7 +7,6 @@
 #include <deft/kernels/device.hpp>
 #include <deft/kernels/host_tables.hpp>
 #include <deft/kernels/team.hpp>
-#include <deft/op/base/text.hpp>
 #include <deft/op/extents.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>
@@ -102,9 +101,8 @@ class save_kernel final : public value_kernel {
       arrays.push_back({op_.names[i], &held[i]});
       bytes += static_cast<std::int64_t>(held[i].bytes());
     }
-    const any_array path = c.input(0);
-    detail::write_safetensors(files_, str(op::text_of(path), op_.suffix), std::move(arrays),
-                              c.step().stop);
+    detail::write_safetensors(files_, str(c.input(0).item<std::string>(), op_.suffix),
+                              std::move(arrays), c.step().stop);
     c.output(0, any_array::scalar(bytes));
     return true;
   }
@@ -121,15 +119,12 @@ class restore_kernel final : public value_kernel {
         types_(op_.outputs()),
         files_(r.resources.files()) {}
   bool run(value_call& c) const override {
-    const any_array request = c.input(0);
-    const auto sources = parse(op::text_of(request));
+    const any_array files = c.input(0), names = c.input(1);
     std::map<std::string_view, safetensors_file> open;
     std::vector<any_array> values;
     for (std::size_t i = 0; i < op_.names.size(); ++i) {
-      const auto s = sources.find(op_.names[i]);
-      if (s == sources.end())
-        fail(errc::invalid_argument, "[restore_tensors] \"", op_.names[i], "\" is not asked for");
-      const auto [path, name] = s->second;
+      const auto number = static_cast<std::int64_t>(i);
+      const std::string_view path = files.strings()[number], name = names.strings()[number];
       auto file = open.find(path);
       if (file == open.end())
         file = open.try_emplace(path, safetensors_file(std::string(path), files_)).first;
@@ -142,26 +137,8 @@ class restore_kernel final : public value_kernel {
   bool is_long() const override { return true; }
 
  private:
-  using source = std::pair<std::string_view, std::string_view>;  ///< file, name
-
   static void on_team(std::int64_t n, const std::function<void(std::int64_t)>& f) {
     parallel_chunks(n, f);
-  }
-  static std::map<std::string_view, source> parse(std::string_view text) {
-    std::map<std::string_view, source> all;
-    const auto line = [&text] {
-      const auto end = text.find('\n');
-      if (end == text.npos)
-        fail(errc::invalid_argument, "[restore_tensors] the request ends within a line");
-      const std::string_view l = text.substr(0, end);
-      text.remove_prefix(end + 1);
-      return l;
-    };
-    while (!text.empty()) {
-      const std::string_view tensor = line(), file = line(), name = line();
-      all[tensor] = {file, name};
-    }
-    return all;
   }
   void check(const any_array& value, std::size_t i, std::string_view path) const {
     if (value.type() == types_[i].type && fits(types_[i].shape, value.shape())) return;
@@ -272,7 +249,7 @@ value_kernel_ptr make_task_kernel(const value_request& r) {
 }  // namespace
 
 kernel_table task_kernels() {
-  static constexpr dtype_set text{dtype::uint8}, sizes{dtype::int64},
+  static constexpr dtype_set text{dtype::string}, sizes{dtype::int64},
       any = all_dtypes | dtype_set{dtype::none};
   static constexpr kernel_entry table[] = {
       {op::snapshot_variables::name, any, nullptr, &make_task_kernel<snapshot_kernel>},

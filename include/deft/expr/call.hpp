@@ -192,13 +192,17 @@ constexpr mistake mistake_by(typing rule) {
       return mistake::numbers;
   }
 }
+template <class... T>
+inline constexpr bool has_strings = (std::is_same_v<T, std::string> || ...);
 /// The mistake of operands of those types, if any.
 template <class Op, class... Args>
 inline constexpr mistake mistake_of =
-    !Op::template agree<typename Args::value_type...>           ? mistake::dtypes
-    : !Op::template accepts_types<typename Args::value_type...> ? mistake_by(Op::typing_rule)
-    : broadcast_shape<typename Args::shape_type...>::possible   ? mistake::none
-                                                                : mistake::shapes;
+    !Op::template agree<typename Args::value_type...> ? mistake::dtypes
+    : !Op::template accepts_types<typename Args::value_type...>
+        ? (has_strings<typename Args::value_type...> ? mistake::strings
+                                                     : mistake_by(Op::typing_rule))
+    : broadcast_shape<typename Args::shape_type...>::possible ? mistake::none
+                                                              : mistake::shapes;
 
 /// The mistake of `X…` as operands of dtype T, if any.
 template <class Op, class T, class... X>
@@ -299,6 +303,11 @@ auto make(source_place w, const X&... x) {
     if constexpr (detail::mistake_in<Op, T, X...> != detail::mistake::none) {
       detail::refuse<detail::mistake_in<Op, T, X...>, Op, detail::got<X>...>();
       return detail::refused();
+    } else if constexpr (detail::has_strings<T>) {
+      // A node of its own: no kernel of an expression reads strings.
+      const output made = detail::make_any<Op>(w, x...).handle();
+      return tensor_of<typename Op::template result<T>,
+                       detail::broadcast_shape<shape_type_of<X>...>>(made);
     } else {
       static_cast<void>(&detail::compile_own<Op, T>);
       return call<Op, detail::argument<T, X>...>({record_of<record_type<Op>>,

@@ -15,8 +15,8 @@ namespace deft {
 
 namespace ext {
 
-void infer_elementwise(std::string_view name, typing rule, std::span<const tensor_type> inputs,
-                       std::vector<tensor_type>& out) {
+tensor_type infer_elementwise(std::string_view name, typing rule,
+                              std::span<const tensor_type> inputs) {
   std::size_t first = rule == typing::select ? 1 : 0;
   dtype t = inputs[first].type;
   if (rule == typing::select && inputs[0].type != dtype::boolean)
@@ -35,7 +35,7 @@ void infer_elementwise(std::string_view name, typing rule, std::span<const tenso
            join(inputs, " ", [](const tensor_type& v) { return v.shape; }));
     shape = wider;
   }
-  out.push_back({shape, result_of(rule, t)});
+  return {shape, result_of(rule, t)};
 }
 
 }  // namespace ext
@@ -51,9 +51,10 @@ void feed_value::verify(ext::source_place run) const {
 
 namespace detail {
 
-any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
-                      std::span<const literal> list) {
-  const auto n = static_cast<std::int64_t>(list.size());
+namespace {
+/// Of a list of `n` elements.
+dims list_extents(std::string_view name, source_place w, dtype type, const dims& declared,
+                  std::int64_t n) {
   dims extents = declared;
   std::int64_t known = 1;
   for (auto e : declared) known *= e == dyn ? 1 : e;
@@ -64,7 +65,20 @@ any_array list_values(std::string_view name, source_place w, dtype type, const d
                 str("[feed] a list of ", n, " elements is fed where ", tensor_type{declared, type},
                     " is expected"),
                 std::string(name), w);
-  any_array values(type, extents);
+  return extents;
+}
+}  // namespace
+
+any_array string_list_values(std::string_view name, source_place w, const dims& declared,
+                             std::span<const std::string_view> list) {
+  return {list_extents(name, w, dtype::string, declared, static_cast<std::int64_t>(list.size())),
+          list};
+}
+
+any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
+                      std::span<const literal> list) {
+  any_array values(type,
+                   list_extents(name, w, type, declared, static_cast<std::int64_t>(list.size())));
   visit_dtype(type, [&]<class T>() {
     T* to = values.mutable_data<T>();
     for (const literal& v : list)
@@ -253,6 +267,9 @@ output as_declared(output o, const tensor_type& type, source_place w) {
 }
 
 any_array scalar_of(const literal& v, dtype type) {
+  if (type == dtype::string)
+    fail(errc::invalid_argument, "the literal ", std::visit([](auto s) { return str(s); }, v),
+         " where strings are expected");
   any_array value(type, dims{});
   visit_dtype(type, [&]<class T>() {
     std::visit(

@@ -27,7 +27,7 @@ class feed_value {
     if (held_.unique()) value_.keep = std::move(held_);
   }
   /// A scalar, kept inside.
-  template <ext::element T>
+  template <ext::plain_element T>
   feed_value(ext::output target, T v)
       : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
     std::memcpy(scalar_, &v, sizeof v);
@@ -58,7 +58,16 @@ class feed_value {
 };
 
 namespace detail {
-/// The elements, as a vector.
+/// The elements of a list, as a vector: a view, or an array of its texts.
+template <class V>
+any_array array_of_list(const V& list) {
+  const dims shape{static_cast<std::int64_t>(std::size(list))};
+  if constexpr (text_range<V>)
+    return any_array(shape, texts_of(list));
+  else
+    return any_array::view(dtype_of<std::iter_value_t<data_of<const V>>>, shape, std::data(list));
+}
+/// The same for a caller that keeps `v`.
 template <element_range V>
 feed_ref ref_of(V& v) {
   return {std::data(v),
@@ -73,11 +82,12 @@ inline constexpr bool feeds_shape = may_equal(Tensor::value, Value::value);
 
 namespace ext {
 
-/// A value on the host that can be fed: a scalar, an ndarray, an any_array, or contiguous elements
-/// for a tensor of rank 1.
+/// A value on the host that can be fed: a scalar, a text, an ndarray, an any_array, or contiguous
+/// elements for a tensor of rank 1.
 template <class V>
 concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
-    std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V>;
+    std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V> ||
+    ((detail::text<V> || detail::text_range<std::remove_cvref_t<V>>)&&!expression<V>);
 
 }  // namespace ext
 
@@ -119,14 +129,26 @@ namespace ext {
 template <element T, class Shape, host_value V>
 feed_value make_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;
-  if constexpr (scalar<U>) {
+  if constexpr (detail::text<U>) {
+    if constexpr (!std::is_same_v<T, std::string>) {
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] expects numbers, and got text: std::stof(s) reads a number of it");
+    } else if constexpr (Shape::value.n != 0) {
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] a tensor expects an ndarray or a list of elements, and got a scalar");
+    }
+    return {target, any_array::scalar(std::string_view(value))};
+  } else if constexpr (scalar<U>) {
     if constexpr (Shape::value.n != 0)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] a tensor expects an ndarray or a list of elements, and got a scalar");
     else if constexpr (!detail::literal_fits<T, U>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] the value has another dtype than the tensor: use static_cast");
-    return feed_value(target, detail::fed_scalar<T>(target, value));
+    if constexpr (plain_element<T>)
+      return feed_value(target, detail::fed_scalar<T>(target, value));
+    else
+      return {target, any_array()};
   } else if constexpr (detail::is_ndarray<U>) {
     if constexpr (!std::is_same_v<T, typename U::value_type>)
       static_assert(
@@ -140,7 +162,9 @@ feed_value make_feed(const output& target, V&& value) {
   } else if constexpr (std::same_as<U, any_array>) {
     return detail::array_feed(target, std::forward<V>(value));
   } else {
-    if constexpr (!std::is_same_v<T, std::iter_value_t<detail::data_of<U>>>)
+    constexpr bool texts = detail::text_range<U>;
+    if constexpr (texts != std::is_same_v<T, std::string> ||
+                  (!texts && !std::is_same_v<T, std::iter_value_t<detail::data_of<U>>>))
       static_assert(
           detail::takes<tensor_of<T, Shape>, U>,
           "[feed] the value has another dtype than the tensor: declare the tensor with it, "
@@ -149,12 +173,12 @@ feed_value make_feed(const output& target, V&& value) {
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] a list of elements is fed to a tensor that is not a vector: use "
                     "ndarray<T, E...>::view(v.data(), extents...)");
-    const feed_ref list{
-        std::data(value), dims{static_cast<std::int64_t>(std::size(value))}, dtype_of<T>, {}};
-    if constexpr (std::is_lvalue_reference_v<V>)
-      return {target, list};
+    if constexpr (texts)
+      return {target, detail::array_of_list(value)};
+    else if constexpr (std::is_lvalue_reference_v<V>)
+      return {target, detail::ref_of(value)};
     else
-      return {target, list.array().clone()};
+      return {target, detail::array_of_list(value).clone()};
   }
 }
 
@@ -175,9 +199,6 @@ feed_value refuse_feed() {
     static_assert(takes<Tensor, V>,
                   "[feed] expects elements in memory, and std::vector<bool> has bits: use "
                   "ndarray<bool, dyn>, or std::array<bool, N>");
-  else if constexpr (std::convertible_to<const V&, std::string_view>)
-    static_assert(takes<Tensor, V>,
-                  "[feed] expects numbers, and got text: std::stof(s) reads a number of it");
   else if constexpr (std::is_pointer_v<V>)
     static_assert(takes<Tensor, V>,
                   "[feed] expects a value that knows its extents, and got a pointer: view(p, rows, "
@@ -198,8 +219,38 @@ feed_value refuse_feed() {
 /// fit.
 any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
                       std::span<const literal> list);
+/// The same of strings.
+any_array string_list_values(std::string_view name, source_place w, const dims& declared,
+                             std::span<const std::string_view> list);
 
 /// A braced list as a value to feed: the elements in row-major order, at least one.
+template <class T, std::int64_t... E>
+struct element_list;
+template <std::int64_t... E>
+struct element_list<std::string, E...> {
+  template <text... V>
+  requires(sizeof...(V) > 0) element_list(const V&... v)  // NOLINT: implicit
+      : written_{std::string_view(v)...} {
+    constexpr dims declared = shape_t<E...>::value;
+    static_assert((0 + ... + int{E == dyn}) <= 1,
+                  "a list of elements can tell one dyn extent only");
+    if constexpr (declared.is_static() && declared.elements() != sizeof...(V))
+      static_assert(takes<tensor<std::string, E...>, V...>,
+                    "the list has another number of elements than the tensor");
+  }
+  /// As of lists of numbers; the texts are copied.
+  /// @{
+  ndarray<std::string, E...> values_for(const output& target) const {
+    return values_for(name_of(*target.node), target.node->place());
+  }
+  ndarray<std::string, E...> values_for(std::string_view name, source_place w) const {
+    return string_list_values(name, w, shape_t<E...>::value, written_);
+  }
+  /// @}
+
+ private:
+  std::vector<std::string_view> written_;
+};
 template <class T, std::int64_t... E>
 struct element_list {
   template <scalar... V>
@@ -236,6 +287,10 @@ auto nested_list(const T* elements) {
   if constexpr (!may_equal(Shape::value, got::shape_type::value)) {
     static_assert(takes<tensor_of<T, Shape>, got>, "the list has another shape than the tensor");
     return any_array();
+  } else if constexpr (!plain_element<T>) {
+    return got(any_array(
+        got::shape_type::value,
+        std::vector<std::string_view>(elements, elements + got::shape_type::value.elements())));
   } else {
     got list;
     std::copy(elements, elements + list.size(), list.begin());
@@ -251,7 +306,7 @@ feed_value make_nested_feed(const output& target, const T* elements) {
 template <class Tensor>
 struct uneven_rows {
   template <std::size_t... N>
-  requires(sizeof...(N) > 1)
+  requires(sizeof...(N) > 1 && std::min({N...}) != std::max({N...}))
       uneven_rows(const value_type_of<Tensor> (&... rows)[N]) {  // NOLINT: implicit
     static_assert(takes<Tensor, decltype(rows)...>, "the rows of the list have different lengths");
   }
@@ -285,7 +340,8 @@ class feed_forms : public typed_base {
   /// @endcond
   /// `x = {0.5f}`: a number in braces, for a scalar.
   template <scalar V>
-  requires(sizeof...(E) == 0) [[nodiscard]] feed_value operator=(const V (&number)[1]) {
+  requires(sizeof...(E) == 0 && plain_element<T>) [[nodiscard]] feed_value operator=(
+      const V (&number)[1]) {
     return std::as_const(*this) = number[0];
   }
   /// `x = {1, 2, 3}`: the elements in row-major order. Throws invalid_argument if their number or
@@ -327,8 +383,11 @@ class feed_forms : public typed_base {
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;
-  if constexpr (scalar<U>) {
+  if constexpr (text<U>) {
+    return make_feed<std::string, shape_t<>>(target, value);
+  } else if constexpr (scalar<U>) {
     const dtype t = target.type().type;
+    if (!plain_dtypes.has(t)) refuse_literal_feed(target);
     any_array a(t, {});
     visit_dtype(t, [&]<class T>() {
       if constexpr (literal_fits<T, U>)
@@ -342,7 +401,7 @@ feed_value make_any_feed(const output& target, V&& value) {
   } else if constexpr (is_ndarray<U>) {
     return ndarray_feed(target, std::forward<V>(value));
   } else {
-    using T = std::iter_value_t<data_of<U>>;
+    using T = std::conditional_t<text_range<U>, std::string, std::iter_value_t<data_of<U>>>;
     return make_feed<T, shape_t<dyn>>(target, std::forward<V>(value));
   }
 }

@@ -20,12 +20,12 @@ class kernel_arguments {
   const tensor_type& out_type(std::size_t o = 0) const { return out_types_[o]; }
 
   /// The elements of an input. Throws internal if the dtype is not that of T.
-  template <element T>
+  template <plain_element T>
   std::span<const T> in(std::size_t i) const {
     return {static_cast<const T*>(in_[i]), count<T>(in_types_[i])};
   }
   /// Where those of an output go.
-  template <element T>
+  template <plain_element T>
   std::span<T> out(std::size_t o = 0) const {
     return {static_cast<T*>(out_[o]), count<T>(out_types_[o])};
   }

@@ -13,9 +13,10 @@ enum class typing : std::uint8_t {
   floating,    ///< float or double, result the same
   integral,    ///< integers of one dtype, result the same
   comparison,  ///< numbers of one dtype, result bool
-  equality,    ///< any one dtype, result bool
+  equality,    ///< any one dtype but string, result bool
+  matching,    ///< the same, and string, for which the processor has kernels of their own
   logical,     ///< bool
-  select,      ///< bool, then any one dtype, which is the result's
+  select,      ///< bool, then any one dtype but string, which is the result's
 };
 constexpr bool accepts(typing rule, dtype t) {
   switch (rule) {
@@ -30,18 +31,21 @@ constexpr bool accepts(typing rule, dtype t) {
       return t == dtype::boolean;
     case typing::equality:
     case typing::select:
+      return plain_dtypes.has(t);
+    case typing::matching:
       return is_valid(t);
   }
   return false;
 }
 constexpr dtype result_of(typing rule, dtype t) {
-  return rule == typing::comparison || rule == typing::equality ? dtype::boolean : t;
+  const bool compares =
+      rule == typing::comparison || rule == typing::equality || rule == typing::matching;
+  return compares ? dtype::boolean : t;
 }
 
-/// The shape and type rule of elementwise operations, which adds the type of the result to `out`.
-/// Throws invalid_argument.
-void infer_elementwise(std::string_view name, typing rule, std::span<const tensor_type> inputs,
-                       std::vector<tensor_type>& out);
+/// The shape and type rule of elementwise operations. Throws invalid_argument.
+tensor_type infer_elementwise(std::string_view name, typing rule,
+                              std::span<const tensor_type> inputs);
 
 /// An attribute of an operation, for `static constexpr auto fields = field_list(field{"axes",
 /// &sum::axes}, …)`.
@@ -178,7 +182,8 @@ constexpr op_role role_of() {
 template <class Op>
 void infer_thunk(const infer_context& c, std::vector<tensor_type>& out) {
   if constexpr (requires { Op::typing_rule; }) {
-    infer_elementwise(Op::name, Op::typing_rule, c.inputs, out);
+    out.push_back(infer_elementwise(Op::name, Op::typing_rule, c.inputs));
+    return;
   } else {
     Op o = decode<Op>(c.attributes);
     if constexpr (role_of<Op>() == op_role::update && requires { o.shape; })

@@ -18,6 +18,7 @@ enum class mistake {
   integers,
   floats,
   bools,
+  strings,
   condition,
   shapes
 };
@@ -51,6 +52,9 @@ constexpr void refuse() {
     if constexpr (M == mistake::bools)                                                           \
       static_assert(takes<Op, Got...>,                                                           \
                     "[" OP "] expects bool, and got another dtype: compare with 0");             \
+    if constexpr (M == mistake::strings)                                                         \
+      static_assert(takes<Op, Got...>,                                                           \
+                    "[" OP "] is not defined for strings: == and != compare them");              \
     if constexpr (M == mistake::condition)                                                       \
       static_assert(takes<Op, Got...>,                                                           \
                     "[" OP "] expects a bool condition, and got another dtype: compare with 0"); \

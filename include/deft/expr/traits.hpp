@@ -27,7 +27,7 @@ class any_tensor;
 namespace ext {
 
 /// A C++ scalar inside an expression.
-template <element T>
+template <plain_element T>
 struct literal {
   T value;
 };
@@ -206,7 +206,8 @@ T survive(S s) {
 }
 
 template <class T, class S>
-inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
+inline constexpr bool literal_fits = plain_element<T>&& std::is_same_v<T, bool> ==
+                                         std::is_same_v<S, bool> &&
                                      (is_floating_type<T> || !std::floating_point<S>);
 
 }  // namespace detail

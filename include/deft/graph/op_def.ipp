@@ -26,9 +26,10 @@ bool same_value(const ext::attr_value& a, const ext::attr_value& b) {
       [&]<class T>(const T& x) {
         const T& y = std::get<T>(b);
         if constexpr (std::is_same_v<T, any_array>)
-          return x.storage() == y.storage() ? x.type() == y.type() && x.shape() == y.shape()
-                                            : x.type() == y.type() && x.shape() == y.shape() &&
-                                                  std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
+          return x.storage() == y.storage()
+                     ? x.type() == y.type() && x.shape() == y.shape()
+                     : x.type() == y.type() && x.shape() == y.shape() && x.bytes() == y.bytes() &&
+                           std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
         else if constexpr (std::is_same_v<T, ext::program_ref>)
           return x == y || (x && y && x->hash == y->hash && x->signature == y->signature);
         else if constexpr (std::is_same_v<T, ext::function_ref>)

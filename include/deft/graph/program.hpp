@@ -166,7 +166,7 @@ program_part extract(const program& p, std::span<const std::uint16_t> results,
 program canonical(const program& region);
 
 /// The bits of a literal, in the form of an immediate of a program.
-template <element T>
+template <plain_element T>
 constexpr std::int64_t to_immediate(T v) {
   if constexpr (std::is_same_v<T, float>)
     return __builtin_bit_cast(std::int32_t, v);
@@ -175,7 +175,7 @@ constexpr std::int64_t to_immediate(T v) {
   else
     return static_cast<std::int64_t>(v);
 }
-template <element T>
+template <plain_element T>
 constexpr T from_immediate(std::int64_t bits) {
   if constexpr (std::is_same_v<T, float>)
     return __builtin_bit_cast(float, static_cast<std::int32_t>(bits));

@@ -232,9 +232,9 @@ class program_checker {
       bad("a program of ", p_.code.size(), " operations, more than ", max_fused_operations);
     if (operands_ > 3 * max_fused_operations) bad("a program with too many inputs");
     for (auto t : p_.inputs)
-      if (!is_valid(t)) bad("an input without a dtype");
+      if (!plain_dtypes.has(t)) bad("an input of dtype ", t);
     for (auto t : p_.immediates)
-      if (!is_valid(t)) bad("an immediate without a dtype");
+      if (!plain_dtypes.has(t)) bad("an immediate of dtype ", t);
     for (std::size_t i = 0; i < p_.code.size(); ++i) instruct(i);
     put_out();
     pieces();

@@ -74,11 +74,12 @@ inline const op_def* op_of_wire(const std::string& name) {
 /// overflow.
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
-/// Bytes of a value; extents that are not known count as 1.
+/// Bytes of a value, or of the offsets of one of strings but the first; extents that are not known
+/// count as 1.
 /// Throws invalid_argument for extents below 0 (except `dyn`, where allowed) and for products above
 /// that limit.
 inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dyn) {
-  std::uint64_t bytes = size_of_dtype(type);
+  std::uint64_t bytes = type == dtype::string ? sizeof(std::int64_t) : size_of_dtype(type);
   bool none = false;
   for (auto e : shape) {
     if (e < 0 && !(may_be_dyn && e == dyn))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/device.hpp: the device concept: memory, copies, kernels, and when they are done.
 #pragma once
+#include <algorithm>
 #include <deft/device/info.hpp>
 #include <deft/kernels/arena.hpp>
 #include <deft/kernels/kernel.hpp>
@@ -107,7 +108,10 @@ class device_runtime {
   /// refuse some of an operation's nodes; where other tasks place nodes, only the table counts.
   virtual bool supports(const node_def& n, std::span<const tensor_type> in) const {
     const kernel_entry* entry = find_kernel(n.op->name);
-    return entry && entry->make && entry->types.has(dispatch_type(*n.op, in, n.outputs));
+    // A kernel's results are where it is told to write them, which needs their size.
+    return entry && entry->make && entry->types.has(dispatch_type(*n.op, in, n.outputs)) &&
+           std::ranges::none_of(n.outputs,
+                                [](const tensor_type& t) { return t.type == dtype::string; });
   }
   /// The kernel for a node; nullptr if there is none.
   virtual kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) {

@@ -75,7 +75,7 @@ class computing_kernel final : public typed_kernel {
 template <class Op>
 kernel_ptr make_computing(const node_def& n, std::span<const tensor_type> in) {
   const dtype t = dispatch_type(*n.op, in, n.outputs);
-  return kernel_on<Op::kernel_types>("the CPU", n, t, [&]<class T>() {
+  return kernel_on<Op::kernel_types & plain_dtypes>("the CPU", n, t, [&]<class T>() {
     return std::make_unique<computing_kernel<Op, T>>(decode<Op>(n.attributes));
   });
 }
@@ -106,7 +106,8 @@ const own_kernel own_algorithm<Op>::entry{record_of<Op>, types(), make()};
 /// Compiles Op for T by `Kernels`, the file's hook, where its typing rule accepts that.
 template <class Kernels, class Op, class T>
 void use_row() {
-  if constexpr (accepts(Op::typing_rule, dtype_of<T>)) Kernels::template use_operation<Op, T>();
+  if constexpr (accepts(Op::typing_rule, dtype_of<T>) && plain_element<T>)
+    Kernels::template use_operation<Op, T>();
 }
 
 /// Op, of the program's own, on operands of T; of any dtype if that is void.

@@ -248,6 +248,9 @@ void summary_writer::scalar(std::string_view tag, double value, std::int64_t ste
 }
 
 void summary_writer::histogram(std::string_view tag, const any_array& values, std::int64_t step) {
+  if (!ext::plain_dtypes.has(values.type()))
+    ext::fail(errc::invalid_argument, "[histogram] expects numbers, and got ", values.type(),
+              values.shape());
   const distribution d = distribution_of(values);
   state_->add_value(tag, step, [&](pbf_writer& v) {
     pbf_writer h(v, state::histogram_field);

@@ -36,7 +36,8 @@ auto argmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
       static_assert(detail::takes<op::argmax, detail::got<X>>,
-                    "[argmax] expects a tensor of numbers, and got bool: use cast<float>(x)");
+                    "[argmax] expects a tensor of numbers, and got bool or "
+                    "strings: use cast<float>(x) of bool");
       return detail::refused();
     } else if constexpr (!detail::axis_in_range<S, A>) {
       static_assert(detail::takes<op::argmax, detail::got<X>, axis_t<A>>,

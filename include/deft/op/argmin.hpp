@@ -29,7 +29,8 @@ auto argmin(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
       static_assert(detail::takes<op::argmin, detail::got<X>>,
-                    "[argmin] expects a tensor of numbers, and got bool: use cast<float>(x)");
+                    "[argmin] expects a tensor of numbers, and got bool or "
+                    "strings: use cast<float>(x) of bool");
       return detail::refused();
     } else if constexpr (!detail::axis_in_range<S, A>) {
       static_assert(detail::takes<op::argmin, detail::got<X>, axis_t<A>>,

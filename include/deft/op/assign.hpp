@@ -90,7 +90,8 @@ namespace deft::ext {
 template <class X>
 concept operand_of_update =
     (operand<X> && !std::derived_from<X, operation>) || detail::is_ndarray<X> ||
-    std::same_as<X, any_array> || detail::element_range<const X>;
+    std::same_as<X, any_array> || detail::element_range<const X> || detail::text<X> ||
+    detail::text_range<X>;
 
 /// An update of a variable: an operation, whose `value()` is the variable's new value.
 template <class Tensor>
@@ -125,6 +126,8 @@ inline constexpr bool update_dtype_fits = [] {
     return std::is_same_v<T, value_type_of<X>>;
   else if constexpr (element_range<const X>)
     return std::is_same_v<T, std::iter_value_t<data_of<const X>>>;
+  else if constexpr (text<X> || text_range<X>)
+    return std::is_same_v<T, std::string>;
   else
     return true;
 }();
@@ -132,7 +135,7 @@ template <class Shape, class X>
 inline constexpr bool update_shape_fits = [] {
   if constexpr (typed_expression<X> || is_ndarray<X>)
     return may_equal(Shape::value, shape_type_of<X>::value);
-  else if constexpr (element_range<const X>)
+  else if constexpr (element_range<const X> || text_range<X>)
     return Shape::value.n == 1;
   else
     return true;
@@ -145,10 +148,18 @@ output filled(any_array scalar, const output& like, source_place w);
 /// The same of a literal, for an update of the variable `like`. Throws invalid_argument that names
 /// it if its dtype cannot represent the literal.
 output filled(const literal& v, const output& like, source_place w);
+/// An array of that type, of which `name` is one, whose elements are all `v`. Throws
+/// invalid_argument if its extents are not known.
+any_array repeated(std::string_view v, const tensor_type& type, const std::string& name,
+                   source_place w);
+/// The same of a text. Throws invalid_argument where the extents of `like` are not known.
+output filled(std::string_view v, const output& like, source_place w);
 
 template <class K, class X>
 output any_update_value(const X& x, const output& variable, source_place w) {
-  if constexpr (scalar<X>)
+  if constexpr (text<X>)
+    return filled(std::string_view(x), variable, w);
+  else if constexpr (scalar<X>)
     return filled(literal_of(x), variable, w);
   else if constexpr (typed_expression<X>)
     return lower<K>(x, w);
@@ -156,8 +167,8 @@ output any_update_value(const X& x, const output& variable, source_place w) {
     return constant_with(variable, borrowed::from(x).clone(), w);
   else if constexpr (std::same_as<X, any_array>)
     return constant_with(variable, x.clone(), w);
-  else if constexpr (element_range<const X>)
-    return constant_with(variable, ref_of(x).array().clone(), w);
+  else if constexpr (element_range<const X> || text_range<X>)
+    return constant_with(variable, array_of_list(x).clone(), w);
   else
     return any_tensor(x).handle();
 }

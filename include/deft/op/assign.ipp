@@ -62,6 +62,21 @@ output filled(any_array scalar, const output& like, source_place w) {
       .handle();
 }
 
+output filled(std::string_view v, const output& like, source_place w) {
+  return constant_with(like, repeated(v, like.type(), name_of(*like.node), w), w);
+}
+
+any_array repeated(std::string_view v, const tensor_type& type, const std::string& name,
+                   source_place w) {
+  if (type.type != dtype::string || !type.shape.is_static())
+    throw error(errc::invalid_argument,
+                str("a text does not fill ", type,
+                    type.type == dtype::string ? ": expected an array of its extents" : ""),
+                name, w);
+  return {type.shape,
+          std::vector<std::string_view>(static_cast<std::size_t>(type.shape.elements()), v)};
+}
+
 output filled(const literal& v, const output& like, source_place w) {
   any_array scalar;
   try {

@@ -13,14 +13,18 @@ struct cast {
   dtype to = dtype::none;
   static constexpr auto fields = field_list(field{"to", &cast::to});
 
-  tensor_type infer(std::span<const tensor_type> in) const { return {in[0].shape, to}; }
+  tensor_type infer(std::span<const tensor_type> in) const {
+    for (const dtype t : {in[0].type, to})
+      if (!plain_dtypes.has(t)) fail(errc::invalid_argument, "[cast] is not defined for ", t);
+    return {in[0].shape, to};
+  }
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
 };
 
 /// Inside an expression the dtype is a type.
-template <element T>
+template <plain_element T>
 struct cast_to : elementwise<1, typing::equality> {
   using record = cast;
   static constexpr std::string_view name = cast::name;
@@ -40,7 +44,7 @@ namespace deft {
 /// Each element converted to T: `cast<float>(n)`, of the same shape. Floating point to integer
 /// truncates, saturates and takes NaN to 0; integers wrap; bool is whether a value is not zero.
 /// Gradients pass only between float and double.
-template <ext::element T, ext::expression X>
+template <ext::plain_element T, ext::expression X>
 auto cast(const X& x, ext::source_place w = ext::here()) {
   if constexpr (!ext::typed_expression<X>)
     return cast(any_tensor(x), dtype_of<T>, w);
@@ -49,7 +53,9 @@ auto cast(const X& x, ext::source_place w = ext::here()) {
 }
 /// @cond refused
 template <class T, ext::expression X>
-requires(!ext::element<T>) auto cast(const X&) {
+requires(!ext::plain_element<T>) auto cast(const X&) {
+  if constexpr (ext::element<T>)
+    static_assert(detail::takes<op::cast, T>, "[cast] is not defined for strings");
   static_assert(detail::is_element_type<T>,
                 "[cast] element types are " DEFT_ELEMENT_TYPES
                 "; for long long use std::int64_t, for other integers std::int32_t");

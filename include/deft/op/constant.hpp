@@ -22,11 +22,11 @@ namespace detail {
 /// The element type of a list of Ts: T, or the integer of its width.
 template <class T>
 using list_element =
-    std::conditional_t<element<T> || !std::signed_integral<T>, T,
+    std::conditional_t<plain_element<T> || !std::signed_integral<T>, T,
                        std::conditional_t<sizeof(T) == 8, std::int64_t,
                                           std::conditional_t<sizeof(T) == 4, std::int32_t, void>>>;
 template <class T>
-inline constexpr bool can_be_element = element<list_element<T>>;
+inline constexpr bool can_be_element = plain_element<list_element<T>>;
 
 template <class Shape, class T>
 auto constant_from(const T* first, source_place w) {
@@ -42,6 +42,11 @@ auto constant_from(const T* first, source_place w) {
     return tensor_of<U, Shape>(add_constant(std::move(a), w).handle());
   }
 }
+template <class Shape, class T>
+auto string_constant(const T* first, source_place w) {
+  any_array a(Shape::value, texts_of(first, static_cast<std::size_t>(Shape::value.elements())));
+  return tensor_of<std::string, Shape>(add_constant(std::move(a), w).handle());
+}
 /// A list whose length only the run of the program knows, or its type too: std::array.
 template <class V>
 inline constexpr std::int64_t list_extent = dyn;
@@ -51,12 +56,43 @@ template <class T, std::size_t N>
 requires(N != std::dynamic_extent) inline constexpr std::int64_t list_extent<std::span<T, N>> =
     std::int64_t{N};
 template <class V>
-concept list_of_numbers = !expression<V> && (is_bool_vector<V> || contiguous<const V>);
+concept list_of_numbers =
+    !expression<V> && !text<V> && !text_range<V> && (is_bool_vector<V> || contiguous<const V>);
 
 /// `a`, or a copy if its elements are shared or borrowed.
 inline any_array owned(any_array a) { return a.storage().unique() ? std::move(a) : a.clone(); }
 }  // namespace detail
 
+/// A string: `constant("text")`.
+template <detail::text V>
+requires(!ext::expression<V>) tensor<std::string> constant(const V& text,
+                                                           ext::source_place w = ext::here()) {
+  return tensor<std::string>(
+      detail::add_constant(any_array::scalar(std::string_view(text)), w).handle());
+}
+/// A vector of strings, `constant({"a", "b"})`, or row by row a matrix, or three levels of braces.
+/// @{
+template <std::size_t N>
+auto constant(const detail::text_item (&texts)[N], ext::source_place w = ext::here()) {
+  return detail::string_constant<shape_t<std::int64_t{N}>>(texts, w);
+}
+template <detail::text T, std::size_t N, std::size_t M>
+auto constant(const T (&texts)[N][M], ext::source_place w = ext::here()) {
+  return detail::string_constant<shape_t<std::int64_t{N}, std::int64_t{M}>>(texts[0], w);
+}
+template <detail::text T, std::size_t N, std::size_t M, std::size_t L>
+auto constant(const T (&texts)[N][M][L], ext::source_place w = ext::here()) {
+  return detail::string_constant<shape_t<std::int64_t{N}, std::int64_t{M}, std::int64_t{L}>>(
+      texts[0][0], w);
+}
+/// @}
+/// The strings of a vector, array or span.
+template <detail::text_range V>
+requires(!ext::expression<V> &&
+         !std::is_array_v<V>) auto constant(const V& texts, ext::source_place w = ext::here()) {
+  return tensor<std::string, detail::list_extent<V>>(
+      detail::add_constant(detail::array_of_list(texts), w).handle());
+}
 /// A scalar: `constant(0.5f)` is float, `constant(1)` int32.
 template <class T>
 requires ext::scalar<T>
@@ -65,8 +101,9 @@ auto constant(const T& value, ext::source_place w = ext::here()) {
 }
 /// A vector: `constant({1.f, 2.f, 3.f})`.
 template <class T, std::size_t N>
-requires ext::scalar<T>
-auto constant(const T (&values)[N], ext::source_place w = ext::here()) {
+requires(ext::scalar<T> &&
+         !std::same_as<T, char>) auto constant(const T (&values)[N],
+                                               ext::source_place w = ext::here()) {
   return detail::constant_from<shape_t<std::int64_t{N}>>(values, w);
 }
 /// A matrix, row by row: `constant({{1.f, 2.f}, {3.f, 4.f}})`.

@@ -4,7 +4,7 @@
 #include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
-struct equal : elementwise<2, typing::equality> {
+struct equal : elementwise<2, typing::matching> {
   static constexpr std::string_view name = "equal";
 
   template <num::value V>

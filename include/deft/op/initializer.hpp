@@ -50,9 +50,14 @@ class initializer {
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
   /// @}
   /// The elements of a variable of rank 1.
-  template <detail::element_range R>
-  initializer(const R& elements)  // NOLINT: implicit on purpose
-      : initializer(detail::ref_of(elements).array().clone()) {}
+  template <class R>
+  requires(detail::element_range<const R> || detail::text_range<R>)
+      initializer(const R& elements)  // NOLINT: implicit on purpose
+      : initializer(detail::array_of_list(elements).clone()) {}
+  /// Fills a variable of strings.
+  template <detail::text S>
+  initializer(const S& v)  // NOLINT: implicit on purpose
+      : initializer(any_array::scalar(std::string_view(v))) {}
   /// @cond copies
   initializer(const initializer& o);
   initializer(initializer&& o) noexcept;
@@ -79,7 +84,8 @@ namespace ext {
 template <class X>
 concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
-    std::same_as<X, any_array> || detail::element_range<const X> || std::same_as<X, initializer>;
+    std::same_as<X, any_array> || detail::element_range<const X> || detail::text<X> ||
+    detail::text_range<X> || std::same_as<X, initializer>;
 
 }  // namespace ext
 

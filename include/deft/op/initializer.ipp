@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/initializer.ipp: first values of variables.
 #pragma once
+#include <deft/op/assign.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/initializer.hpp>
 #include <deft/op/random_normal.hpp>
@@ -41,6 +42,9 @@ initializer initializer::of(any_tensor x) {
 initializer initializer::of(any_array a) {
   if (!a.storage().unique()) a = a.clone();
   return initializer([a = std::move(a)](const ext::initial_request& r) {
+    if (a.type() == dtype::string && a.shape().empty() && r.type == dtype::string)
+      return detail::add_constant(detail::repeated(a.strings()[0], {r.shape, r.type}, {}, r.place),
+                                  r.place);
     any_tensor x = detail::add_constant(a, r.place);
     return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
   });

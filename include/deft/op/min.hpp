@@ -35,7 +35,8 @@ template <ext::expression X, detail::axes_choice A = detail::every_axis,
 auto min(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::min, detail::got<X>>,
-                  "[min] expects a tensor of numbers, and got bool: use cast<float>(x)");
+                  "[min] expects a tensor of numbers, and got bool or "
+                  "strings: use cast<float>(x) of bool");
     return detail::refused();
   } else
     return detail::reduce<op::min, K>(x, a, keep, w);

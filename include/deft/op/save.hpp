@@ -6,10 +6,7 @@
 
 namespace deft::op {
 
-/// Types of tensors as an attribute: of each dtype, rank and extents.
-integers as_integers(std::span<const tensor_type> types);
-
-/// Writes the inputs after the first one to a file: the text of the first, a path, and `suffix`.
+/// Writes the inputs after the first one to a file: the first, a path, a string, and `suffix`.
 /// Yields the number of bytes of their elements.
 struct save_tensors {
   static constexpr std::string_view name = "save_tensors";
@@ -30,7 +27,7 @@ struct snapshot_variables {
   static constexpr int arity = 0;
   static constexpr op_traits traits = op_traits::stateful;
   strings containers, variables;
-  integers types;  ///< as those of restore_tensors
+  tensor_types types;
   static constexpr auto fields = field_list(field{"containers", &snapshot_variables::containers},
                                             field{"variables", &snapshot_variables::variables},
                                             field{"types", &snapshot_variables::types});
@@ -40,14 +37,14 @@ struct snapshot_variables {
   std::vector<tensor_type> infer(std::span<const tensor_type>) const { return outputs(); }
 };
 
-/// Reads tensors from files. The input is a text of three lines for each tensor: its name, the
-/// file, and its name in the file; those of other names are passed over.
+/// Reads tensors from files. The inputs are strings, one for each tensor: the file, and its name
+/// there.
 struct restore_tensors {
   static constexpr std::string_view name = "restore_tensors";
-  static constexpr int arity = 1;
+  static constexpr int arity = 2;
   static constexpr op_traits traits = op_traits::stateful;
-  strings names;
-  integers types;  ///< of each tensor: dtype, rank, extents
+  strings names;  ///< for messages
+  tensor_types types;
   static constexpr auto fields =
       field_list(field{"names", &restore_tensors::names}, field{"types", &restore_tensors::types});
 

@@ -27,7 +27,8 @@ template <ext::expression X, detail::axes_choice A = detail::every_axis,
 auto sum(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::sum, detail::got<X>>,
-                  "[sum] expects a tensor of numbers, and got bool: use cast<float>(x)");
+                  "[sum] expects a tensor of numbers, and got bool or "
+                  "strings: use cast<float>(x) of bool");
     return detail::refused();
   } else
     return detail::reduce<op::sum, K>(x, a, keep, w);

@@ -291,7 +291,7 @@ class variable : public tensor<T, E...> {
                                   detail::update_value<T, X, K>(value, this->handle(), w), w));
     else {
       static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
-                    "[assign_add] expects a variable of numbers, and got bool");
+                    "[assign_add] expects a variable of numbers, and got bool or strings");
       return R({});
     }
   }

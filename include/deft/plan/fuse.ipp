@@ -37,7 +37,7 @@ std::vector<unfused_edge> fuser::run() {
   for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
     const node_def& r = graph_.nodes[root];
     const bool update = is_joining_update(root);
-    if (taken_[root] || (!update && !fusible(r) && !is_ending_fold(r))) continue;
+    if (taken_[root] || (!update && !fusible(graph_, r) && !is_ending_fold(r))) continue;
     if (!has_kernel(root)) continue;
     group made = gather(root);
     const bool literals =

@@ -23,7 +23,7 @@ void fuser::join_folds(group& g) {
       if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !is_awaited(u)) {
         if (const char* reason = join(g, u); reason && *reason)
           apart_.push_back({user.name, node(g.root).name, reason});
-      } else if (fusible(user) && has_extents_of(g, u))
+      } else if (fusible(graph_, user) && has_extents_of(g, u))
         near.push_back(u);
     }
 }
@@ -92,7 +92,7 @@ bool fuser::join_updates(group& g, std::uint32_t n) const {
             !same_extents(u, g.root))
           return false;
         all.outputs.push_back(u);
-      } else if (!fusible(x) || may_refuse(x)) {
+      } else if (!fusible(graph_, x) || may_refuse(x)) {
         return false;
       } else {
         shared.push_back(u);

@@ -11,7 +11,7 @@ bool fuser::is_joining_update(std::uint32_t u) const {
   if (n.op->role != op_role::assign || resource_of(n).only_first) return false;
   const auto [value, port] = n.inputs[0];
   const node_def& x = node(value);
-  return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&
+  return port == 0 && fusible(graph_, x) && !may_refuse(x) && x.device == n.device &&
          x.outputs[0] == n.outputs[0] && users_[value].size() == 1 && !fetched_[value] &&
          !is_awaited(value) && keeps_extents(n) && needs_old_value(value, n);
 }
@@ -62,6 +62,7 @@ const char* fuser::fusion_blocker(group& g, std::uint32_t n, bool rows) {
   if (!fold && !updates && !x.op->is(op_traits::elementwise) && !expression_in(x)) return "";
   if (taken_[n]) return "it is part of another region";
   if (!x.controls.empty()) return "it has control dependencies";
+  if (reads_strings(graph_, x)) return "it compares strings";
   if (x.device != node(g.root).device) return "it is on another device";
   if (!has_kernel(g.root, x)) return "the device has no fused kernel for its dtype";
   int axes = 0;

@@ -14,8 +14,14 @@
 
 namespace deft::ext::plan {
 
-inline bool fusible(const node_def& n) {
-  return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
+/// Programs have no strings: what compares them is a node of its own.
+inline bool reads_strings(const graph_def& g, const node_def& n) {
+  return std::ranges::any_of(
+      n.inputs, [&](edge_def e) { return g.nodes[e.node].outputs[e.port].type == dtype::string; });
+}
+inline bool fusible(const graph_def& g, const node_def& n) {
+  return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n)) &&
+         !reads_strings(g, n);
 }
 /// How many operations it adds to a program.
 inline std::size_t operations_of(const node_def& n) {

@@ -139,11 +139,20 @@ class placer {
     return dispatch_type(*n.op, types_, n.outputs);
   }
   bool has_kernels(const device_info& d, const node_def& n) const {
+    if (!d.host && has_strings(n)) return false;
     if (n.op->role == op_role::call) return true;  // its functions are placed node by node
     const dtype type = type_of(n);
     if (!d.kernels->has(n.op->name, type)) return false;
     if (const program* p = program_in(n.attributes); p && !has_kernels(d, *p)) return false;
     return !holds_value(n) || has_updates(d, n.outputs[0].type);
+  }
+  /// Strings are in the host's memory alone.
+  bool has_strings(const node_def& n) const {
+    const auto is_string = [](const tensor_type& t) { return t.type == dtype::string; };
+    return std::ranges::any_of(n.outputs, is_string) ||
+           std::ranges::any_of(n.inputs, [&](edge_def e) {
+             return is_string(graph_.nodes[e.node].outputs[e.port]);
+           });
   }
   static bool has_kernels(const device_info& d, const program& p) {
     return std::ranges::all_of(
@@ -226,6 +235,9 @@ class placer {
     for (const auto& d : devices_)
       if (has_kernels(d, n)) kinds.insert(d.name->type);
     if (kinds.empty()) refuse_own(n);
+    if (kinds.empty() && has_strings(n))
+      throw error(errc::unimplemented, str("[", written_op(n), "] has no kernel for strings"),
+                  n.name, n.place);
     throw error(errc::invalid_argument,
                 str("[", written_op(n), "] cannot be placed on \"", to_string(request),
                     "\"; the devices are ", there, "; it has kernels for ", join(kinds, ", "),

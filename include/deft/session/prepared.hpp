@@ -19,6 +19,10 @@ struct braced_value<X> {
   static constexpr int rank = shape_type_of<X>::value.n;
 
   /// The elements in row-major order.
+  template <text... V>
+  requires(sizeof...(V) > 0 && rank > 0 && std::is_same_v<T, std::string>)
+      braced_value(const V&... elements)  // NOLINT: implicit on purpose
+      : texts_{std::string_view(elements)...} {}
   template <scalar... V>
   requires(sizeof...(V) > 0) braced_value(V... elements)  // NOLINT: implicit on purpose
       : list_{literal_of(elements)...} {
@@ -27,20 +31,30 @@ struct braced_value<X> {
   }
   /// Row by row.
   template <std::size_t... N>
-  requires(sizeof...(N) > 0 && rank == 2) braced_value(const T (&... rows)[N])  // NOLINT: likewise
+  requires(sizeof...(N) > 0 && rank == 2 && std::is_same_v<T, std::string>)
+      braced_value(const text_item (&... rows)[N])  // NOLINT: likewise
+      : array_(ndarray<T, dyn, dyn>(rows...)) {}
+  template <std::size_t... N>
+  requires(sizeof...(N) > 0 && rank == 2 && plain_element<T>)
+      braced_value(const T (&... rows)[N])  // NOLINT: likewise
       : array_(ndarray<T, dyn, dyn>(rows...)) {}
   template <host_value V>
-  requires(!scalar<V>) braced_value(V&& value)  // NOLINT: likewise
+  requires(!scalar<V> && !(text<V> && rank > 0)) braced_value(V&& value)  // NOLINT: likewise
       : array_(make_any_feed({}, value).value().array()) {}
 
   any_array value_for(const output& target) && {
     if (array_.valid()) return std::move(array_);
-    return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
-                       shape_type_of<X>::value, list_);
+    if constexpr (std::is_same_v<T, std::string>)
+      return string_list_values(name_of(*target.node), target.node->place(),
+                                shape_type_of<X>::value, texts_);
+    else
+      return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
+                         shape_type_of<X>::value, list_);
   }
 
  private:
   std::vector<literal> list_;
+  std::vector<std::string_view> texts_;
   any_array array_;
 };
 

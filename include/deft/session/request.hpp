@@ -44,7 +44,9 @@ struct fetch_of<X> {
   using T = value_type_of<X>;
   static output handle(const X& x) { return lower<kernels_for<X>>(x, {}); }
   static auto take(step_results& r, std::size_t i) {
-    if constexpr (shape_type_of<X>::value.n == 0)
+    if constexpr (shape_type_of<X>::value.n == 0 && std::is_same_v<T, std::string>)
+      return std::tuple<T>(take_result(r, i).template item<T>());
+    else if constexpr (shape_type_of<X>::value.n == 0)
       return std::tuple<T>(*static_cast<const T*>(peek_result(r, i)));
     else
       return std::tuple(typename ndarray_from<T, shape_type_of<X>>::type(take_result(r, i)));

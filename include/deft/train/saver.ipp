@@ -22,7 +22,7 @@ namespace deft {
 struct saver::saving {
   std::map<std::string, ext::output> variables;
   std::vector<std::string> tasks;  ///< their first processors
-  placeholder<std::uint8_t, dyn> path{"save/path"};
+  placeholder<std::string> path{"save/path"};
   operation save;
   std::vector<operation> resumes;  ///< rounds of synchronous training, after a failure
 };
@@ -52,10 +52,6 @@ std::vector<std::string> processors_of(const std::map<std::string, named_variabl
 std::string file_suffix(const std::string& processor) {
   const device_name d = parse_device(processor);
   return ext::str(".", d.job, "-", *d.task, ".safetensors");
-}
-
-std::span<const std::uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
 std::string absolute(const std::string& path) {
@@ -154,14 +150,12 @@ void delete_old(const std::vector<detail::checkpoint_index>& all, const saver_op
 
 op::snapshot_variables snapshot_of(const named_variables& variables) {
   op::snapshot_variables o;
-  std::vector<ext::tensor_type> types;
   for (const auto& [name, v] : variables) {
     const auto state = ext::decode<op::variable>(v.handle().node->attributes);
     o.containers.push_back(state.container);
     o.variables.push_back(state.variable_name);
-    types.push_back({state.shape, state.type});
+    o.types.push_back({state.shape, state.type});
   }
-  o.types = op::as_integers(types);
   return o;
 }
 
@@ -261,7 +255,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   // If this save fails, the next one begins anew, and deletes what it has left.
   const auto now = std::exchange(saving_, nullptr);
   try {
-    s.run(now->save, now->path = bytes_of(absolute(files)), w);
+    s.run(now->save, now->path = absolute(files), w);
   } catch (const error& why) {
     for (const operation& resume : now->resumes) resume_after(why, s, resume);
     throw;
@@ -356,27 +350,22 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   if (all.empty()) return found;
 
   const std::string directory = absolute(ext::split_path(index.origin).first);
-  std::string request;
-  for (const auto& [name, v] : all) {
-    const detail::saved_tensor& t = index.tensors.at(name);
-    request += ext::str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n",
-                        t.name, "\n");
-  }
   auto in_graph = as_default(graph_);
   ext::scope outside{ext::scope_ref()};
-  const placeholder<std::uint8_t, dyn> text("restore/request");
   std::vector<ext::node_ref> reads;
   std::vector<std::pair<any_variable, any_tensor>> values;
   for (const auto& [processor, variables] : by_processor(s, all)) {
     auto on_task = on(device(processor));
     op::restore_tensors o;
-    std::vector<ext::tensor_type> types;
+    std::vector<std::string> files, names;
     for (const auto& [name, v] : variables) {
+      const detail::saved_tensor& t = index.tensors.at(name);
+      files.push_back((std::filesystem::path(directory) / t.file).string());
+      names.push_back(t.name);
       o.names.push_back(name);
-      types.push_back({in_file(v.shape(), axes_in_file(name)), v.type()});
+      o.types.push_back({in_file(v.shape(), axes_in_file(name)), v.type()});
     }
-    o.types = op::as_integers(types);
-    const ext::output in[] = {text.handle()};
+    const ext::output in[] = {constant(files).handle(), constant(names).handle()};
     const ext::node_ref read = detail::apply_any(o, in, ext::here()).handle().node;
     reads.push_back(read);
     std::uint32_t number = 0;
@@ -390,7 +379,7 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   const ext::control_scope after(std::move(reads));
   std::vector<operation> assigns;
   for (const auto& [v, value] : values) assigns.push_back(v.assign(value));
-  s.run(group(assigns), text = bytes_of(request), w);
+  s.run(group(assigns), w);
   end_torn_rounds(s, graph_, w);
   return found;
 }

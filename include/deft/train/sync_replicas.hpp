@@ -66,9 +66,9 @@ class sync_replicas final : public optimizer {
 class replica_updates {
  public:
   /// `left`: for each sync_replicas of the graph, the tasks of workers that are known to have left,
-  /// a line for each, for a barrier that has lost its memory.
+  /// for a barrier that has lost its memory.
   explicit replica_updates(session& s, graph g = current_graph(),
-                           const std::vector<std::string>& left = {});
+                           const std::vector<std::vector<std::string>>& left = {});
   ~replica_updates();
   replica_updates(const replica_updates&) = delete;
   /// Leaves the rounds now, which ends the steps that wait in one, from any thread.

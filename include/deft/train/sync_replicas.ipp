@@ -178,11 +178,15 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
     if (after_update_) after_all.emplace(std::vector<ext::node_ref>{after_update_().handle()});
     g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   }
-  const placeholder<std::uint8_t, dyn> text("sync_replicas/text");
-  const ext::output in[] = {text.handle()};
-  g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(in), 0});
+  const placeholder<std::string, dyn> left("sync_replicas/left");
+  const placeholder<std::int32_t> code("sync_replicas/code");
+  const placeholder<std::string> why("sync_replicas/why");
+  const placeholder<bool> in_part("sync_replicas/in_part");
+  const ext::output known[] = {left.handle()},
+                    failure[] = {code.handle(), why.handle(), in_part.handle()};
+  g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(known), 0});
   g.collect(ends_of_graph, "", {round.at_barrier<op::end_round>(), 0});
-  g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
+  g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(failure), 0});
   g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
   g.collect(states_of_graph, "", {round.at_barrier<op::describe_round>(), 0});
   return operation(arrive);
@@ -190,20 +194,24 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 
 class replica_updates::state {
  public:
-  state(session& s, const graph& g, const std::vector<std::string>& left)
+  state(session& s, const graph& g, const std::vector<std::vector<std::string>>& left)
       : engine_(s.impl().shared_engine()) {
     const auto grants = collected(g, grants_of_graph), updates = collected(g, updates_of_graph),
                joins = collected(g, joins_of_graph), ends = collected(g, ends_of_graph),
                failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
+      const tensor<std::string, dyn> gone(joins[i]->inputs()[0]);
+      const tensor<std::int32_t> code(failures[i]->inputs()[0]);
+      const tensor<std::string> why(failures[i]->inputs()[1]);
+      const tensor<bool> in_part(failures[i]->inputs()[2]);
       const tensor<std::int64_t, dyn> sessions(ext::output{grants[i], 0});
       const tensor<double> scale(ext::output{grants[i], 1});
-      s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
-      rounds_.push_back(
-          {s.prepare(sessions, scale), s.prepare(operation(updates[i]), feeds(sessions, scale)),
-           s.prepare(operation(ends[i])), s.prepare(operation(failures[i]), feeds(why)),
-           s.prepare(operation(leaves[i]))});
+      s.run(operation(joins[i]), gone = i < left.size() ? left[i] : std::vector<std::string>());
+      rounds_.push_back({s.prepare(sessions, scale),
+                         s.prepare(operation(updates[i]), feeds(sessions, scale)),
+                         s.prepare(operation(ends[i])),
+                         s.prepare(operation(failures[i]), feeds(code, why, in_part)),
+                         s.prepare(operation(leaves[i]))});
     }
     for (const round& r : rounds_) threads_.emplace_back([this, &r] { update(r); });
   }
@@ -226,7 +234,7 @@ class replica_updates::state {
     std::function<std::tuple<ndarray<std::int64_t, dyn>, double>(const run_options&)> grant;
     std::function<void(const run_options&, const ndarray<std::int64_t, dyn>&, double)> update;
     std::function<void(const run_options&)> end;
-    std::function<void(const run_options&, const ndarray<std::uint8_t, dyn>&)> fail;
+    std::function<void(const run_options&, std::int32_t, const std::string&, bool)> fail;
     std::function<void(const run_options&)> leave;
   };
   /// For what ends a round, which others wait for, also when this replica is ending.
@@ -234,11 +242,6 @@ class replica_updates::state {
   /// For a grant: the others may take their time.
   static constexpr auto endless = std::chrono::hours(24 * 365);
 
-  static ndarray<std::uint8_t, dyn> as_text(const std::string& text) {
-    ndarray<std::uint8_t, dyn> bytes(static_cast<std::int64_t>(text.size()));
-    std::ranges::copy(text, bytes.begin());
-    return bytes;
-  }
   void update(const round& r) const {
     for (bool goes_on = true; goes_on;) {
       bool granted = false;
@@ -275,7 +278,7 @@ class replica_updates::state {
         // That this replica is ending is nothing that the others have asked for.
         return report(r, e.code() == errc::cancelled ? errc::aborted : e.code(), e.message());
       default:
-        return report(r, e.code(), e.message(), op::fail_round::in_part);
+        return report(r, e.code(), e.message(), true);
     }
   }
   step_fate fate_of(std::uint64_t step) const {
@@ -287,10 +290,9 @@ class replica_updates::state {
     }
   }
   /// Fails the steps that wait for the update. Returns false if the updates end.
-  bool report(const round& r, errc code, const std::string& why,
-              std::string_view in_part = "") const {
-    const auto text = as_text(ext::str(static_cast<int>(code), in_part, "\n", why));
-    return until_told([&] { r.fail({.timeout = patience}, text); });
+  bool report(const round& r, errc code, const std::string& why, bool in_part = false) const {
+    return until_told(
+        [&] { r.fail({.timeout = patience}, static_cast<std::int32_t>(code), why, in_part); });
   }
   /// Tells the barrier how a round ended, for which others wait: again and again where its task
   /// does not answer, as it may do so later and know nothing of it. Returns false if the updates
@@ -324,7 +326,8 @@ class replica_updates::state {
   std::vector<std::thread> threads_;
 };
 
-replica_updates::replica_updates(session& s, graph g, const std::vector<std::string>& left)
+replica_updates::replica_updates(session& s, graph g,
+                                 const std::vector<std::vector<std::string>>& left)
     : state_(std::make_unique<state>(s, g, left)) {}
 replica_updates::~replica_updates() = default;
 void replica_updates::leave() { state_->leave(); }
@@ -388,14 +391,11 @@ class replica_hook_of_graph final : public hook, public ext::round_updates {
       // The steps that wait report it.
     }
   }
-  void note(std::size_t i, const any_array& numbers, const any_array& text) {
-    const auto bytes = text.span<std::uint8_t>();
-    std::string left(bytes.begin(), bytes.end());
+  void note(std::size_t i, const any_array& numbers, const any_array& tasks) {
+    std::vector<std::string> left(tasks.strings().begin(), tasks.strings().end());
     if (left == left_[i]) return;
     left_[i] = std::move(left);
-    std::string names = left_[i];
-    for (std::size_t at = 0; (at = names.find('\n', at)) != names.npos;)
-      names.replace(at, 1, at + 1 < names.size() ? ", " : "");
+    const std::string names = ext::join(left_[i], ", ");
     const std::int64_t needed = numbers.data<std::int64_t>()[0];
     if (names.empty())
       logging::warning("all workers that had left are back; a step averages ", needed,
@@ -407,7 +407,8 @@ class replica_hook_of_graph final : public hook, public ext::round_updates {
 
   graph graph_;
   std::vector<any_tensor> states_;
-  std::vector<std::string> left_;  ///< the tasks of workers that left, when it was last seen
+  std::vector<std::vector<std::string>>
+      left_;  ///< the tasks of workers that left, when it was last seen
   std::optional<replica_updates> updates_;
   std::mutex leaving_guard_;
   std::jthread leaving_, warning_;

@@ -137,6 +137,7 @@ class out_archive {
       attached_->push_back(a);
     } else {
       put(std::uint8_t{0});
+      if (a.type() == dtype::string) put(static_cast<std::uint64_t>(a.bytes()));
       put_bytes(a.raw(), a.bytes());
     }
   }
@@ -253,7 +254,8 @@ class in_archive {
     if (left()) fail(errc::data_loss, "metadata has ", left(), " unread bytes");
   }
 
-  /// The elements of an array of `bytes` bytes, whose dtype and shape have been read and checked.
+  /// The elements of an array of `bytes` bytes, whose dtype and shape have been read and checked;
+  /// strings say themselves how many bytes they have.
   any_array get_elements(dtype type, const dims& shape, std::uint64_t bytes) {
     if (get_flag()) {
       auto n = get<std::uint32_t>();
@@ -265,8 +267,18 @@ class in_archive {
              a.type(), a.shape());
       return a;
     }
+    const bool has_lengths = type == dtype::string;
+    if (has_lengths) bytes = get<std::uint64_t>();
     if (bytes > left()) ends_early(bytes);
     charge(bytes);
+    if (has_lengths) {
+      buffer copy = buffer::host(bytes);
+      std::memcpy(copy.data(), at_, bytes);
+      if (!string_span::is_sound(copy.data(), shape.elements(), bytes))
+        fail(errc::data_loss, "metadata has strings whose offsets are not sound");
+      at_ += bytes;
+      return any_array(type, shape, std::move(copy));
+    }
     any_array a(type, shape);
     if (bytes) std::memcpy(a.mutable_raw(), at_, bytes);
     if (type == dtype::boolean)

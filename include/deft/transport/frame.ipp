@@ -286,7 +286,9 @@ void frame_reader::allocate(message& m) {
     dims shape;
     for (std::size_t d = 0; d < rank; ++d)
       shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
-    if (checked_bytes(type, shape, false) != bytes)
+    const auto known = checked_bytes(type, shape, false);
+    // Of strings, whose number is not known, there are the offsets at least.
+    if (type == dtype::string ? bytes < known + sizeof(std::int64_t) : bytes != known)
       fail(errc::data_loss, "tensor ", i, " is announced with ", bytes, " bytes, but is ", type,
            shape);
     if (bytes > header_.payload - sum)
@@ -358,22 +360,31 @@ frame_reader::status frame_reader::go_on(stream& from, message& m) {
         std::size_t bytes = load<std::uint64_t>(at + 8);
         const bool large = bytes >= growing_block::least;
         const auto type = static_cast<dtype>(at[0]);
+        // They are strings once all of them are there, and have been checked.
+        const bool strings = type == dtype::string;
+        const dtype arriving = strings ? dtype::uint8 : type;
         dims shape;
-        if (large || !allocated_)
+        if (large || strings || !allocated_)
           for (std::size_t d = 0; d < std::to_integer<std::size_t>(at[1]); ++d)
             shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
         if (!allocated_) {
           if (large)
             t = any_array(), first_ = buffer::host(first_elements);
           else
-            t = fitting(std::move(t), type, shape, bytes);
+            t = fitting(std::move(t), arriving,
+                        strings ? dims{static_cast<std::int64_t>(bytes)} : shape, bytes);
           allocated_ = true;
         }
         got g = large ? take_large(from, bytes)
                       : take(from, static_cast<std::byte*>(t.mutable_raw()), bytes);
         if (g == got::part) return status::more;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
-        if (large) t = any_array(type, shape, growing_.take());
+        if (large || strings)
+          t = any_array(type, shape, large ? growing_.take() : std::move(t).take_storage());
+        if (strings && !string_span::is_sound(t.raw(), t.elements(), bytes)) {
+          t = any_array();
+          fail(errc::data_loss, "tensor ", tensor_, " has strings whose offsets are not sound");
+        }
         if (t.type() == dtype::boolean)
           for (std::size_t i = 0; i < bytes; ++i)
             if (static_cast<const std::uint8_t*>(t.raw())[i] > 1)

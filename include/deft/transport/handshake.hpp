@@ -18,7 +18,7 @@ namespace deft {
 namespace ext {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 15;
+inline constexpr std::uint16_t protocol_version = 16;
 
 /// The tasks of a cluster, a line each with the task's address: "/job:ps/task:0 at ps0:2222".
 class task_list {

@@ -154,7 +154,7 @@ TEST_CASE("an index that sum_rows cannot sort is its own error") {
 
 TEST_CASE_TEMPLATE("one_hot on a GPU gives the CPU's values", I, std::int32_t, std::int64_t,
                    std::uint8_t) {
-  for (const dtype t : every_dtype)
+  for (const dtype t : every_plain_dtype)
     for (std::int64_t depth : {0, 1, 3, 10, 257})
       for (const dims& shape : {dims{}, dims{1}, dims{7}, dims{3, 50}, dims{0}}) {
         any_array index = moderate<I>(shape);

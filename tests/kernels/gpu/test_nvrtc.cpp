@@ -48,7 +48,7 @@ program_ref all_of() {
       }
   });
   b.output(truth, extent_class::element, false);
-  for (const dtype t : every_dtype) {
+  for (const dtype t : every_plain_dtype) {
     const value v = b.apply(record_of<op::cast>, t, {&x, 1});
     b.output(v, extent_class::element, false);
   }
@@ -116,7 +116,7 @@ std::string output_of(const std::string& command) {
 
 TEST_CASE("NVRTC compiles every operation for every dtype") {
   if (skipped_without_nvrtc()) return;
-  for (const dtype t : every_dtype) {
+  for (const dtype t : every_plain_dtype) {
     const program_ref p = visit_dtype(t, []<class T>() { return all_of<T>(); });
     CAPTURE(p->signature);
     const std::string source =
@@ -132,7 +132,7 @@ TEST_CASE("NVRTC compiles every operation for every dtype") {
 
 TEST_CASE("NVRTC compiles regions with folds for every dtype of numbers") {
   if (skipped_without_nvrtc()) return;
-  for (const dtype type : every_dtype) {
+  for (const dtype type : every_plain_dtype) {
     if (!is_numeric(type)) continue;
     const program_ref p = rows_of(type);
     CAPTURE(p->signature);

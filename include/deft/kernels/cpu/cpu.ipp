@@ -4,7 +4,6 @@
 #pragma once
 #include <deft/kernels/compiled_row_registry.ipp>
 #include <deft/kernels/cpu/broadcast_kernel.ipp>
-#include <deft/kernels/cpu/compiled.ipp>
 #include <deft/kernels/cpu/device.ipp>
 #include <deft/kernels/cpu/elementwise.ipp>
 #include <deft/kernels/cpu/index.ipp>
@@ -17,6 +16,7 @@
 #include <deft/kernels/cpu/scatter.ipp>
 #include <deft/kernels/cpu/shapes.ipp>
 #include <deft/kernels/cpu/softmax.ipp>
+#include <deft/kernels/cpu/string_equality.ipp>
 #include <deft/kernels/cpu/user_op.ipp>
 #include <deft/kernels/cpu/whole_fold.ipp>
 #include <deft/kernels/spec/row_layout.ipp>

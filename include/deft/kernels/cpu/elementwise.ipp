@@ -114,6 +114,7 @@ kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
+  if (in.back().type == dtype::string) return make_string_equality(n);
   const dtype operand = in.back().type, result = n.outputs.at(0).type;
   compiled_row row = find_row(*n.op, operand, result);
   if (!row.run) no_kernel_on(this_device::name, n, operand);
@@ -137,8 +138,14 @@ kernel_ptr make_cast(dtype from, dtype to) {
 }
 
 kernel_table elementwise_kernels() {
-  static const auto& table = *new auto(deft::detail::elementwise_entries(
-      &make_elementwise, &make_fused, &make_update, &make_fused_update));
+  static const auto& table = *new auto([] {
+    auto made = deft::detail::elementwise_entries(&make_elementwise, &make_fused, &make_update,
+                                                  &make_fused_update);
+    for (auto& e : made)
+      if (e.op == op::equal::name || e.op == op::not_equal::name)
+        e.types = e.types | dtype_set{dtype::string};
+    return made;
+  }());
   return table;
 }
 

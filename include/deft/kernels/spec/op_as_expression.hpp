@@ -22,9 +22,10 @@ auto call_alone() {
 template <class Op, class T>
 using single_call = typename decltype(call_alone<Op, T>())::type;
 
-/// The dtypes of operands that a typing rule takes, and those that an operation takes.
+/// The dtypes of operands for which the body of an operation with that rule is compiled, and those
+/// of an operation.
 constexpr dtype_set types_of(typing rule) {
-  return dtypes_that([rule](dtype t) { return accepts(rule, t); });
+  return plain_dtypes & dtypes_that([rule](dtype t) { return accepts(rule, t); });
 }
 template <class Op>
 constexpr dtype_set operand_types() {

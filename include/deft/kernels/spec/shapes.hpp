@@ -70,7 +70,7 @@ class pad : public kernel_spec<op::pad, plain_dtypes> {
   dims before_;
 };
 
-class size_of : public kernel_spec<op::size_of, plain_dtypes> {
+class size_of : public kernel_spec<op::size_of, all_dtypes> {
  protected:
   void ready() override {
     size_ = 1;

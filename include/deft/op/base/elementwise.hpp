@@ -33,7 +33,7 @@ struct elementwise {
   /// Element type of the result.
   template <class... T>
   using result = std::conditional_t<
-      Rule == typing::comparison || Rule == typing::equality, bool,
+      Rule == typing::comparison || Rule == typing::equality || Rule == typing::matching, bool,
       typename std::conditional_t<Rule == typing::select, second<T..., void>, head<T...>>::type>;
   template <class T, class... Rest>
   static constexpr bool agree = [] {

@@ -76,8 +76,7 @@ bool running_step::begin(const wire::run_part& order, std::shared_ptr<registered
 /// Called with the lock held.
 void running_step::prepare(const wire::run_part& order) {
   context_.draw = draw_counter(part_->stream(), order.draw);
-  for (const auto& f : feeds_)
-    add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
+  for (const auto& f : feeds_) add_bytes(f.bytes());
   if (order.trace) recorder_ = std::make_unique<trace_recorder>();
   context_.observer = recorder_.get();
   arrivals_.resize(part_->code().receives().size());

@@ -3,11 +3,9 @@
 // table.
 #pragma once
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <deft/kernels/host_tables.hpp>
 #include <deft/kernels/user_op_hook.hpp>
-#include <deft/op/base/text.hpp>
 #include <deft/train/replicas/accumulator.hpp>
 #include <deft/train/replicas/operations.hpp>
 #include <deft/train/replicas/rounds.hpp>
@@ -98,16 +96,12 @@ struct end_kernel final : round_kernel<op::end_round> {
 struct fail_kernel final : round_kernel<op::fail_round> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
-    const any_array why = c.input(0);
-    const std::string_view text = op::text_of(why);
-    const auto end = std::min(text.find('\n'), text.size());
-    const bool in_part = text.substr(0, end).ends_with(op::fail_round::in_part);
-    int code = 0;
-    std::from_chars(text.data(), text.data() + end, code);
-    if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
-      deft::ext::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
-    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))),
-                   in_part);
+    const auto code = c.input(0).item<std::int32_t>();
+    if (code < 1 || code > static_cast<std::int32_t>(errc::unauthenticated))
+      deft::ext::fail(errc::invalid_argument, "[fail_round] ", code,
+                      " is not the code of an error");
+    barrier().fail(*member_, error(static_cast<errc>(code), c.input(1).item<std::string>()),
+                   c.input(2).item<bool>());
     return true;
   }
 };
@@ -115,14 +109,9 @@ struct fail_kernel final : round_kernel<op::fail_round> {
 struct join_kernel final : round_kernel<op::join_rounds> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
-    const any_array lines = c.input(0);
-    std::vector<std::string> left;
-    for (std::string_view text = op::text_of(lines); !text.empty();) {
-      const auto end = std::min(text.find('\n'), text.size());
-      left.emplace_back(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    barrier().take_part(*member_, left);
+    const any_array tasks = c.input(0);
+    const string_span left = tasks.strings();
+    barrier().take_part(*member_, std::vector<std::string>(left.begin(), left.end()));
     return true;
   }
 };
@@ -143,11 +132,7 @@ struct describe_kernel final : round_kernel<op::describe_round> {
     numbers.mutable_data<std::int64_t>()[0] = state.needed;
     numbers.mutable_data<std::int64_t>()[1] = state.awaited;
     c.output(0, std::move(numbers));
-    std::string lines;
-    for (const auto& task : state.left) lines += str(task, "\n");
-    any_array text(dtype::uint8, dims{static_cast<std::int64_t>(lines.size())});
-    std::ranges::copy(lines, text.mutable_data<std::uint8_t>());
-    c.output(1, std::move(text));
+    c.output(1, ndarray<std::string, dyn>(state.left));
     return true;
   }
 };

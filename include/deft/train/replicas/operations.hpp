@@ -53,19 +53,18 @@ struct end_round : replica_round {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };
-/// Fails the round if it was granted to this session, else only this replica's part in it, with the
-/// error in the input: a line with its code, which ends with `in_part` if gradients may have been
-/// applied in part, and the message.
+/// Fails the round if it was granted to this session, else only this replica's part in it, with an
+/// error: the inputs are its code, int32, its message, a string, and a bool, whether gradients may
+/// have been applied in part.
 struct fail_round : replica_round {
   static constexpr std::string_view name = "fail_round";
-  static constexpr std::string_view in_part = " in part";
-  static constexpr int arity = 1;
+  static constexpr int arity = 3;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };
-/// From now on rounds wait for this replica, which also applies gradients. The input is a text, the
-/// tasks of replicas that it knows to have left, a line for each: the barrier may be a new one, of
-/// a task that was started again.
+/// From now on rounds wait for this replica, which also applies gradients. The input is a vector of
+/// strings, the tasks of replicas that it knows to have left: the barrier may be a new one, of a
+/// task that was started again.
 struct join_rounds : replica_round {
   static constexpr std::string_view name = "join_rounds";
   static constexpr int arity = 1;
@@ -113,7 +112,7 @@ struct await_whole_rounds : replica_round {
   void infer(std::span<const tensor_type> in) const;
 };
 /// Yields int64 (2): how many gradients a round takes now, and how many replicas have not come yet;
-/// and a text, the tasks of the replicas that have left, a line for each.
+/// and a vector of strings, the tasks of the replicas that have left.
 struct describe_round : replica_round {
   static constexpr std::string_view name = "describe_round";
   static constexpr op_traits traits = op_traits::stateful;

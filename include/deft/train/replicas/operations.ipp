@@ -2,7 +2,6 @@
 // deft/train/replicas/operations.ipp: shape rules of rounds.
 #pragma once
 #include <deft/op/base/shapes.hpp>
-#include <deft/op/base/text.hpp>
 #include <deft/train/replicas/operations.hpp>
 
 namespace deft::op {
@@ -38,16 +37,21 @@ void await_whole_rounds::infer(std::span<const tensor_type>) const { expect_poss
 void restart_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
-  expect_text(name, in[0]);
+  if (in[0].type != dtype::string || in[0].shape.rank() != 1)
+    fail(errc::invalid_argument, "[join_rounds] expects tasks, string(?), and got ", in[0]);
 }
 void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void fail_round::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
-  expect_text(name, in[0]);
+  constexpr dtype types[] = {dtype::int32, dtype::string, dtype::boolean};
+  for (std::size_t i = 0; i < 3; ++i)
+    if (in[i] != tensor_type{dims{}, types[i]})
+      fail(errc::invalid_argument, "[fail_round] expects ", tensor_type{dims{}, types[i]},
+           ", and got ", in[i]);
 }
 std::vector<tensor_type> describe_round::infer(std::span<const tensor_type>) const {
   expect_possible(name);
-  return {{dims{2}, dtype::int64}, {dims{dyn}, dtype::uint8}};
+  return {{dims{2}, dtype::int64}, {dims{dyn}, dtype::string}};
 }
 
 void accumulate_gradient::infer(std::span<const tensor_type> in) const {
