@@ -39,6 +39,19 @@ TEST_CASE("a file gets its name when it is committed, and is deleted otherwise")
         }).starts_with("resource_exhausted: " + path + " has 6 bytes"));
 }
 
+TEST_CASE("a file that is replaced keeps who may read and write it") {
+  const temporary_folder folder;
+  const std::string path = folder / "kept";
+  write_file({}, path, "old");
+  for (const mode_t mode : {0600, 0640, 0444}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    write_file({}, path, "new");
+    struct stat now {};
+    REQUIRE(::stat(path.c_str(), &now) == 0);
+    CHECK((now.st_mode & 07777) == mode);
+  }
+}
+
 TEST_CASE("files are used below the roots alone, and no link is followed there") {
   namespace fs = std::filesystem;
   const temporary_folder folder, outside;

@@ -18,6 +18,7 @@ TEST_CASE_FIXTURE(own_graph, "softmax and its logarithm along any axis") {
   CHECK(same(any_tensor(softmax(x, axis<2>)), any_tensor(softmax(x))));
   CHECK(same(any_tensor(softmax(x, axis<1>)), softmax(x, axes{-2})));
   CHECK(same(any_tensor(log_softmax(x)), log_softmax(x, axes{2})));
+  CHECK(same(softmax(x, {0}), softmax(x, axes{0})));  // an axis, not a source location
   any_array values(dtype::float64, {2, 3, 4});
   for (std::int64_t i = 0; i < 24; ++i)
     values.mutable_data<double>()[i] = std::sin(static_cast<double>(i)) * 3;

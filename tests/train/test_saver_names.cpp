@@ -135,3 +135,16 @@ TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compa
                          "\": the file of that name has no index \"" + array +
                          ".index.json\"; read_npy and read_safetensors read files of other kinds"));
 }
+
+TEST_CASE_FIXTURE(own_graph, "names in a file do not forge lines of a log") {
+  const temporary_folder folder;
+  const std::string name = "x\n04:00:00.000 E worker/0: FAKE \x1b[31m";
+  any_array one(dtype::float32, dims{1});
+  one.mutable_data<float>()[0] = 1;
+  write_safetensors(folder / "m.safetensors", {{name, one}});
+  variable<float, 1> a("a", zeros());
+  session s;
+  const std::string message = error_of([&] { saver().restore(s, folder / "m.safetensors"); });
+  CHECK(message.find("\"x\\n04:00:00.000 E worker/0: FAKE \\x1b[31m\"") != std::string::npos);
+  CHECK(message.find('\n') == std::string::npos);
+}

@@ -352,6 +352,11 @@ void file_writer::write(std::uint64_t offset, const void* data, std::size_t byte
 
 void file_writer::commit() {
   const std::string what = str("cannot write ", path_);
+  // Whoever may read the file that is replaced may read the new one, and nobody else.
+  struct stat before {};
+  if (::fstatat(directory_.get(), name_.c_str(), &before, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISREG(before.st_mode) && ::fchmod(file_.get(), before.st_mode & 07777) != 0)
+    fail_system(errno, what);
   if (::fsync(file_.get()) != 0) fail_system(errno, what);
   if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0)
     fail_system(errno, what);

@@ -14,6 +14,11 @@ struct source_place {
   unsigned line = 0;
   bool approximate = false;  ///< the line is near: an operator cannot know its own
 
+  constexpr source_place() = default;
+  /// Of two arguments at least, so that `{0}`, an axis, is no source location.
+  constexpr source_place(const char* f, unsigned l, bool near = false)
+      : file(f), line(l), approximate(near) {}
+
   constexpr bool known() const { return line != 0; }
   constexpr source_place nearby() const { return {file, line, true}; }
   friend constexpr bool operator==(const source_place&, const source_place&) = default;
@@ -35,9 +40,9 @@ std::string where_of(const source_place& w);
 struct owned_place : source_place {
   owned_place() = default;
   owned_place(const source_place& w) : source_place(w) {}
-  owned_place(const char* literal, unsigned l) : source_place{literal, l} {}
+  owned_place(const char* literal, unsigned l) : source_place(literal, l) {}
   owned_place(std::shared_ptr<const std::string> f, unsigned l, bool near)
-      : source_place{f->c_str(), l, near}, name_(std::move(f)) {}
+      : source_place(f->c_str(), l, near), name_(std::move(f)) {}
 
  private:
   std::shared_ptr<const std::string> name_;

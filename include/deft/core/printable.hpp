@@ -13,5 +13,8 @@ namespace deft::ext {
 /// "\u202e"). What is longer than `most` bytes is cut off, with "…" in its place. Text that is
 /// escaped already stays as it is.
 std::string printable(std::string_view text, std::size_t most = 4096);
+/// The same of several lines, of which all but the first are indented: whatever they say, they are
+/// one entry of a log.
+std::string printable_lines(std::string_view text);
 
 }  // namespace deft::ext

@@ -70,4 +70,17 @@ std::string printable(std::string_view text, std::size_t most) {
   return all;
 }
 
+std::string printable_lines(std::string_view text) {
+  constexpr std::size_t most_of_line = 16 * 1024, most = 64 * 1024;
+  std::string all;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    if (all.size() > most) return all + "…";
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (begin) all += "\n    ";
+    all += printable(text.substr(begin, end - begin), most_of_line);
+    begin = end + 1;
+  }
+  return all;
+}
+
 }  // namespace deft::ext

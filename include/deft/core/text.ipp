@@ -180,19 +180,6 @@ namespace {
 std::atomic<int> chosen_level{-1};
 std::atomic<sink> chosen_sink{nullptr};
 
-/// Whatever a line says, it is one entry of the log: further lines of an entry are indented.
-std::string entry_of(std::string_view text) {
-  constexpr std::size_t most_of_line = 16 * 1024, most = 64 * 1024;
-  std::string all;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    if (all.size() > most) return all + "…";
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    all += str(begin ? "\n    " : "", printable(text.substr(begin, end - begin), most_of_line));
-    begin = end + 1;
-  }
-  return all;
-}
-
 }  // namespace
 
 level level_of(const char* text) {
@@ -216,7 +203,7 @@ void set_level(level l) { chosen_level = static_cast<int>(l); }
 void set_sink(sink s) { chosen_sink = s; }
 
 void write(level l, const std::string& text) {
-  const std::string entry = entry_of(text);
+  const std::string entry = printable_lines(text);
   if (sink s = chosen_sink) return s(l, entry);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

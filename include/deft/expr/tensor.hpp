@@ -105,7 +105,7 @@ class tensor : public detail::feed_forms<T, E...> {
   }
 
   template <ext::scalar V>
-  requires(sizeof...(E) == 0) tensor(const V&) {  // NOLINT: implicit, to say what is meant
+  tensor(const V&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, V>,
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");

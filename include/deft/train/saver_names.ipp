@@ -13,11 +13,12 @@ namespace {
 
 using named_variables = std::map<std::string, any_variable>;
 
+/// Names may come from a file.
 std::string list_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += ext::str(i ? ", " : "", "\"", names[i], "\"");
+    text += ext::str(i ? ", " : "", "\"", ext::printable(names[i]), "\"");
   if (names.size() > most) text += ext::str(" and ", names.size() - most, " more");
   return text;
 }
@@ -150,7 +151,8 @@ checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
         "\"", name, "\" is ", ext::tensor_type{v.shape(), v.type()},
         order.rank() ? ext::str(", transposed by ", order, " ", ext::tensor_type{shape, v.type()})
                      : "",
-        ", and ", t.type.empty() ? to_string(t.holds) : t.type, " in the checkpoint",
+        ", and ", t.type.empty() ? to_string(t.holds) : ext::printable(t.type),
+        " in the checkpoint",
         hint ? "; saver_options.transposed restores axes in another order" : ""));
   }
   for (const auto& [name, t] : index.tensors)

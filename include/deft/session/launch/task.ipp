@@ -2,6 +2,7 @@
 // deft/session/launch/task.ipp: a task, from start to exit code.
 #pragma once
 #include <signal.h>
+#include <deft/core/printable.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -279,7 +280,7 @@ int task_main(int argc, const char* const* argv, const std::vector<program_flag>
     auto in_graph = as_default(g);
     return live(self, patience, body);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), ext::printable_lines(e.what()).c_str());
     return 1;
   }
 }
@@ -304,7 +305,8 @@ int cluster_main(int argc, const char* const* argv,
                            .grace = whole(given, "grace"),
                            .bind = given["bind"].as<bool>()});
   } catch (const error& e) {
-    std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());
+    std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft",
+                 ext::printable_lines(e.what()).c_str());
     return 1;
   }
 }
