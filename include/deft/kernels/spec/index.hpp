@@ -14,7 +14,7 @@
 
 namespace deft::ext::spec {
 
-class gather : public kernel_spec<op::gather, plain_dtypes, by_input<1, index_dtypes>> {
+class gather : public kernel_spec<op::gather, plain_dtypes, among<by_input<1>, index_dtypes>> {
  protected:
   void ready() override {
     rows_ = in(0)[0];
@@ -24,7 +24,8 @@ class gather : public kernel_spec<op::gather, plain_dtypes, by_input<1, index_dt
   std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;  ///< rows, the bytes of each, and indices
 };
 
-using one_hot = kernel_spec<op::one_hot, integer_dtypes, by_result<plain_dtypes>, by_input<0>>;
+using one_hot =
+    kernel_spec<op::one_hot, integer_dtypes, among<by_result, plain_dtypes>, by_input<0>>;
 
 /// argmax or argmin: where along an axis the first of the elements is that How, largest or
 /// smallest, prefers, or the first NaN.

@@ -8,23 +8,28 @@
 
 namespace deft::ext {
 
-// How a C++ type that kernels are compiled for is chosen: the dtype that `of` gives is one of
-// `Types`; without those, one of the kernel's.
+// How a C++ type that kernels are compiled for is chosen: by the dtype that `of` gives, which is
+// one of `types`. (No default arguments: nvcc 13 writes those of class type into the host's code
+// wrongly.)
 
-template <dtype_set Types>
-struct chosen_type {
+/// The dtype of input I, one of the kernel's.
+template <int I>
+struct by_input {
   template <dtype_set OfKernel, class... Before>
-  static constexpr dtype_set types = Types == dtype_set() ? OfKernel : Types;
-};
-/// The dtype of input I.
-template <int I, dtype_set Types = dtype_set()>
-struct by_input : chosen_type<Types> {
+  static constexpr dtype_set types = OfKernel;
   static dtype of(const node_def&, std::span<const tensor_type> in) { return in[I].type; }
 };
-/// The result's.
-template <dtype_set Types = dtype_set()>
-struct by_result : chosen_type<Types> {
+/// The result's, one of the kernel's.
+struct by_result {
+  template <dtype_set OfKernel, class... Before>
+  static constexpr dtype_set types = OfKernel;
   static dtype of(const node_def& n, std::span<const tensor_type>) { return n.outputs.at(0).type; }
+};
+/// As By, but one of `Types`.
+template <class By, dtype_set Types>
+struct among : By {
+  template <dtype_set, class... Before>
+  static constexpr dtype_set types = Types;
 };
 
 /// A kernel of Op, for `Types` as dispatch_type chooses them, compiled for each of the C++ types

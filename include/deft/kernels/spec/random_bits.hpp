@@ -107,8 +107,7 @@ struct truncated_numbers {
 namespace deft::ext::spec {
 
 template <template <class> class Numbers>
-class random : public kernel_spec<typename Numbers<float>::op_type, floating_dtypes, by_result<>> {
-};
+class random : public kernel_spec<typename Numbers<float>::op_type, floating_dtypes, by_result> {};
 
 using random_kernels = kernel_list<random<draws::uniform_numbers>, random<draws::normal_numbers>,
                                    random<draws::truncated_numbers>>;

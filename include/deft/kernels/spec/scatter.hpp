@@ -12,7 +12,7 @@ namespace deft::ext::spec {
 /// The rows before input `Indices` go to rows of the result.
 template <class Op, int Indices>
 class scatter
-    : public kernel_spec<Op, numeric_dtypes, by_input<0>, by_input<Indices, index_dtypes>> {
+    : public kernel_spec<Op, numeric_dtypes, by_input<0>, among<by_input<Indices>, index_dtypes>> {
  protected:
   void ready() override {
     rows_ = this->out()[0];
@@ -26,8 +26,8 @@ using scatter_add = scatter<op::scatter_add, 1>;
 template <class Op>
 using row_update = scatter<Op, 2>;
 
-class sum_rows
-    : public kernel_spec<op::sum_rows, numeric_dtypes, by_input<0>, by_input<1, index_dtypes>> {
+class sum_rows : public kernel_spec<op::sum_rows, numeric_dtypes, by_input<0>,
+                                    among<by_input<1>, index_dtypes>> {
  protected:
   void ready() override {
     n_ = elements_from(in(0), in(1).rank());

@@ -79,7 +79,7 @@ class size_of : public kernel_spec<op::size_of, all_dtypes> {
   std::int64_t size_ = 1;
 };
 
-using arange = kernel_spec<op::arange, numeric_dtypes, by_result<>>;
+using arange = kernel_spec<op::arange, numeric_dtypes, by_result>;
 
 using shape_kernels =
     kernel_list<broadcast_to, transpose, concat, concat_part, slice, pad, size_of, arange>;
