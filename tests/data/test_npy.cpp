@@ -199,6 +199,7 @@ TEST_CASE("a file that cannot be written is an error") {
 
 TEST_CASE("strings are not written, and named") {
   const testing::temporary_folder folder;
-  CHECK(testing::error_of([&] { write_npy(folder / "s.npy", any_array::scalar("text")); })
-            .starts_with("invalid_argument: [write_npy] .npy files cannot hold string: "));
+  CHECK(testing::error_of([&] {
+          write_npy(folder / "s.npy", any_array::scalar("text"));
+        }).starts_with("invalid_argument: [write_npy] .npy files cannot hold string: "));
 }
