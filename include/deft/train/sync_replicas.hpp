@@ -40,7 +40,7 @@ class sync_replicas final : public optimizer {
   /// Throws invalid_argument unless 1 <= replicas_to_aggregate <= total_num_replicas <= 4096.
   template <std::derived_from<optimizer> O>
   sync_replicas(O inner, int replicas_to_aggregate, int total_num_replicas,
-                std::function<operation()> after_update = {}, ext::source_place w = ext::here())
+                std::function<operation()> after_update = {}, ext::source_location w = ext::here())
       : sync_replicas(std::make_shared<const O>(std::move(inner)), replicas_to_aggregate,
                       total_num_replicas, std::move(after_update), w) {}
 
@@ -49,11 +49,11 @@ class sync_replicas final : public optimizer {
     return update_by(*inner_, v, gradient);
   }
   operation apply(const std::vector<gradient_of_variable>& gradients,
-                  const variable<std::int64_t>* step, ext::source_place w) const override;
+                  const variable<std::int64_t>* step, ext::source_location w) const override;
 
  private:
   sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                std::function<operation()> after_update, ext::source_place w);
+                std::function<operation()> after_update, ext::source_location w);
 
   const std::shared_ptr<const optimizer> inner_;
   const int needed_, total_;

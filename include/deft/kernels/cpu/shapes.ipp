@@ -41,7 +41,7 @@ class kernel_of<spec::broadcast_to> final : public spec::broadcast_to {
       for (std::int64_t i = p * some; i < std::min(all * pieces, (p + 1) * some); ++i) {
         const std::int64_t r = i / pieces, begin = i % pieces * piece;
         const char* at = nullptr;
-        layout_.place(r / rows, in, &at);
+        layout_.addresses(r / rows, in, &at);
         at += r % rows * layout_.rise(0) + begin * layout_.step(0);
         copy(reinterpret_cast<const T*>(at), out + r * n + begin, std::min(piece, n - begin));
       }
