@@ -15,8 +15,8 @@ namespace deft {
 
 namespace ext {
 
-tensor_type infer_elementwise(std::string_view name, typing rule,
-                              std::span<const tensor_type> inputs) {
+void infer_elementwise(std::string_view name, typing rule, std::span<const tensor_type> inputs,
+                       std::vector<tensor_type>& out) {
   std::size_t first = rule == typing::select ? 1 : 0;
   dtype t = inputs[first].type;
   if (rule == typing::select && inputs[0].type != dtype::boolean)
@@ -35,7 +35,7 @@ tensor_type infer_elementwise(std::string_view name, typing rule,
            join(inputs, " ", [](const tensor_type& v) { return v.shape; }));
     shape = wider;
   }
-  return {shape, result_of(rule, t)};
+  out.push_back({shape, result_of(rule, t)});
 }
 
 }  // namespace ext

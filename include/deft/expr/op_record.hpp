@@ -43,9 +43,10 @@ constexpr dtype result_of(typing rule, dtype t) {
   return compares ? dtype::boolean : t;
 }
 
-/// The shape and type rule of elementwise operations. Throws invalid_argument.
-tensor_type infer_elementwise(std::string_view name, typing rule,
-                              std::span<const tensor_type> inputs);
+/// The shape and type rule of elementwise operations, which adds the type of the result to `out`.
+/// Throws invalid_argument.
+void infer_elementwise(std::string_view name, typing rule, std::span<const tensor_type> inputs,
+                       std::vector<tensor_type>& out);
 
 /// An attribute of an operation, for `static constexpr auto fields = field_list(field{"axes",
 /// &sum::axes}, …)`.
@@ -182,8 +183,7 @@ constexpr op_role role_of() {
 template <class Op>
 void infer_thunk(const infer_context& c, std::vector<tensor_type>& out) {
   if constexpr (requires { Op::typing_rule; }) {
-    out.push_back(infer_elementwise(Op::name, Op::typing_rule, c.inputs));
-    return;
+    infer_elementwise(Op::name, Op::typing_rule, c.inputs, out);
   } else {
     Op o = decode<Op>(c.attributes);
     if constexpr (role_of<Op>() == op_role::update && requires { o.shape; })

@@ -48,9 +48,9 @@ auto as_value(const V& v) {
     return v;
 }
 
-// From here to `row_kernel::one` nothing is forced inline one by one: g++ orders its work so that a
-// function is ready when its callers are flattened, but ignores calls from functions forced inline
-// to others, such as the bodies of operations.
+// From here to `row_kernel::single` nothing is forced inline one by one: g++ orders its work so
+// that a function is ready when its callers are flattened, but ignores calls from functions forced
+// inline to others, such as the bodies of operations.
 
 /// Op's body on packs.
 template <class Op, class V, class... Rest>
@@ -161,12 +161,27 @@ struct operand_walk {
   }
 };
 
+/// What finish_row has to know of an expression.
+struct row_shape {
+  void (*single)(void* out, const char* const* at);  ///< computes a pack
+  const unsigned char* sizes;                        ///< bytes of an element of each operand
+  int inputs, operands;
+  std::size_t result_size;  ///< bytes of an element
+};
+/// The end of a row, from element `done` on, a pack of L lanes at a time; the last one padded by
+/// copies of an element, so that its lanes go the same way as all others and raise no error of
+/// their own. There is room in `at` for an address of each operand, and in `padded` for a pack of
+/// each and of the result. Compiled once, as it would be half of what each expression takes to
+/// compile.
+template <int L>
+void finish_row(const row_call& c, std::int64_t done, const row_shape& s, const char** at,
+                char (*padded)[std::size_t{L * 8}]);
+
 /// The row kernel of X.
 template <class X>
 struct row_kernel : operand_walk<X> {
   using T = typename X::value_type;
   using walk = operand_walk<X>;
-  using walk::each_operand;
   static constexpr int inputs = walk::inputs, operands = walk::operands;
   static constexpr const auto& sizes = walk::sizes;
   static constexpr int L = lanes_of<X>, unroll = unroll_of<X>;
@@ -188,55 +203,20 @@ struct row_kernel : operand_walk<X> {
       }
       walk::advance(at, step);
     }
-    if (left > 0) rest(c, c.n - left);
+    if (left > 0) finish(c, c.n - left);
   }
 
  private:
   static void one(T* out, const char* const* at, int u) {
     store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
   }
-
-  /// From element `done` on a pack at a time; the last one padded by copies of an element, so that
-  /// its lanes go the same way as all others and raise no error of their own.
-  static DEFT_NOINLINE DEFT_FLATTEN void rest(const row_call& c, std::int64_t done) {
-    const char* at[std::size_t{operands}];
-    each_operand([&](auto k) DEFT_INLINED {
-      at[k] = static_cast<const char*>(c.in[k]);
-      if constexpr (k < inputs)
-        at[k] += static_cast<std::uintptr_t>(done) * sizes.of[k] & c.mask[k];
-    });
-    T* out = static_cast<T*>(c.out) + done;
-    std::int64_t left = c.n - done;
-    for (; left >= L; left -= L, out += L) {
-      one(out, at, 0);
-      each_operand([&](auto k) DEFT_INLINED {
-        if constexpr (k < inputs) at[k] += c.mask[k] & std::uintptr_t{L * sizes.of[k]};
-      });
-    }
-    if (left == 0) return;
-    alignas(64) char padded[std::size_t{operands}][std::size_t{L * 8}];
-    alignas(64) T result[std::size_t{L}];
-    each_operand([&](auto k) DEFT_INLINED {
-      // A broadcast input and a literal are there `span` times.
-      bool dense = false;
-      if constexpr (k < inputs) dense = c.mask[k] != 0;
-      if (dense || left == 1) pad_one<sizes.of[k]>(at[k], padded[k], left);
-    });
-    one(result, at, 0);
-    if (left == 1)
-      out[0] = result[0];
-    else
-      std::memcpy(out, result, static_cast<std::size_t>(left) * sizeof(T));
+  static DEFT_FLATTEN void single(void* out, const char* const* at) {
+    one(static_cast<T*>(out), at, 0);
   }
-  template <int Size>
-  static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
-    using U = integer_of<Size>;
-    const U* from = reinterpret_cast<const U*>(at);
-    U first;
-    std::memcpy(&first, at, Size);
-    U* to = reinterpret_cast<U*>(padded);
-    store(to, left > 1 ? load_some<L>(from, left, first) : broadcast<U, L>(first));
-    at = padded;
+  static void finish(const row_call& c, std::int64_t done) {
+    const char* at[std::size_t{operands}];
+    alignas(64) char padded[std::size_t{operands + 1}][std::size_t{L * 8}];
+    finish_row<L>(c, done, {&single, sizes.of, inputs, operands, sizeof(T)}, at, padded);
   }
 };
 

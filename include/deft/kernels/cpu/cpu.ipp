@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/kernels/compiled_row_registry.ipp>
 #include <deft/kernels/cpu/broadcast_kernel.ipp>
+#include <deft/kernels/cpu/compiled.ipp>
 #include <deft/kernels/cpu/device.ipp>
 #include <deft/kernels/cpu/elementwise.ipp>
 #include <deft/kernels/cpu/index.ipp>
