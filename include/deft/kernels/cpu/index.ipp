@@ -94,7 +94,7 @@ class kernel_of<spec::first_place<Op, How>, T> final : public spec::first_place<
     auto* to = static_cast<std::int64_t*>(c.out[0]);
     if (n_ * inner_ == 0) return;
     const std::int64_t some = std::max<std::int64_t>(
-        1, row_bytes_at_once / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
+        1, thresholds::indexed_bytes / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
     parallel_chunks((outer_ + some - 1) / some, this->cost_, [&](std::int64_t p) {
       for (std::int64_t o = p * some; o < std::min(outer_, (p + 1) * some); ++o)
         unit(x + o * n_ * inner_, to + o * inner_);
