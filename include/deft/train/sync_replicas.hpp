@@ -22,8 +22,10 @@ namespace deft {
 /// `replicas_to_aggregate`, their mean is applied once by the given optimizer, the global step
 /// grows by 1, and the workers go on. Workers beyond that number are backups: what they bring too
 /// late for a round is dropped, and they go on with the next one. So is a gradient that was
-/// computed with the variables of an earlier round, by this thread of a worker or another. What the
-/// update reads, such as a rate that follows the global step, is as the round before has left it.
+/// computed with the variables of an earlier round, by this thread of a worker or another; with
+/// variables on several tasks, a step that reads some of them before an update and others after it
+/// may count for the later round. What the update reads, such as a rate that follows the global
+/// step, is as the round before has left it.
 ///
 /// Rounds know their workers. They wait for one that has not come yet; one that is asked to stop,
 /// ends its session or is lost is no longer expected, until it comes back: the others log it, and
