@@ -211,9 +211,10 @@ TEST_CASE_FIXTURE(own_graph, "strings are on the processor, whatever devices the
   tensor<std::string, dyn> there;
   tensor<bool, dyn> compared;
   std::optional<variable<std::string>> v;
+  const tensor<std::string> b = constant("b");
   if (auto gpu = on(device("/gpu:0"))) {
     there = identity(x);
-    compared = x == constant("b");
+    compared = x == b;
     v.emplace("v", "text");
   }
   {

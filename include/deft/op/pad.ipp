@@ -11,6 +11,7 @@
 namespace deft {
 
 bool op::pad::value_fits(dtype type) const {
+  if (!ext::plain_dtypes.has(type)) return false;
   return ext::visit_dtype(type, [&]<class T>() {
     if constexpr (ext::is_floating_type<T>)
       return std::isinf(static_cast<T>(value)) == std::isinf(value);
