@@ -29,7 +29,7 @@ struct swish_op : deft::op::elementwise<1, ext::typing::floating> {
   }
 };
 template <ext::expression X>
-auto swish(const X& x, ext::source_place w = ext::here()) {
+auto swish(const X& x, ext::source_location w = ext::here()) {
   return ext::make<swish_op>(w, x);
 }
 
@@ -63,7 +63,7 @@ struct running_sum_op {
   }
 };
 template <ext::typed_expression X>
-auto running_sum(const X& x, ext::source_place w = ext::here()) {
+auto running_sum(const X& x, ext::source_location w = ext::here()) {
   return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
       ext::make_node(running_sum_op{}, w, x));
 }

@@ -24,7 +24,7 @@ struct swish_op : deft::op::elementwise<1, ext::typing::floating> {
   }
 };
 template <ext::expression X>
-auto swish(const X& x, ext::source_place w = ext::here()) {
+auto swish(const X& x, ext::source_location w = ext::here()) {
   return ext::make<swish_op>(w, x);
 }
 

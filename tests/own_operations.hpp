@@ -27,7 +27,7 @@ struct swish : deft::op::elementwise<1, deft::ext::typing::floating> {
 };
 /// x * sigmoid(x) of each element.
 template <deft::ext::expression X>
-auto make_swish(const X& x, deft::ext::source_place w = deft::ext::here()) {
+auto make_swish(const X& x, deft::ext::source_location w = deft::ext::here()) {
   return deft::ext::make<swish>(w, x);
 }
 
@@ -44,7 +44,8 @@ struct leak : deft::op::elementwise<3> {
   static auto grad(const N& n, deft::any_tensor dz);
 };
 template <class A, class B, class C>
-auto make_leak(const A& a, const B& b, const C& c, deft::ext::source_place w = deft::ext::here()) {
+auto make_leak(const A& a, const B& b, const C& c,
+               deft::ext::source_location w = deft::ext::here()) {
   return deft::ext::make<leak>(w, a, b, c);
 }
 template <class N>
@@ -89,7 +90,7 @@ struct running_sum {
 };
 template <deft::ext::expression X>
 auto make_running_sum(const X& x, bool reverse = false,
-                      deft::ext::source_place w = deft::ext::here()) {
+                      deft::ext::source_location w = deft::ext::here()) {
   deft::any_tensor y = deft::ext::make_node(running_sum{reverse}, w, x);
   if constexpr (deft::ext::typed_expression<X>)
     return deft::ext::tensor_of<deft::ext::value_type_of<X>, deft::ext::shape_type_of<X>>(y);
@@ -108,7 +109,7 @@ struct halve {
                                                         std::span<const deft::ext::tensor_type> in);
 };
 template <class X>
-auto make_halve(const X& x, deft::ext::source_place w = deft::ext::here()) {
+auto make_halve(const X& x, deft::ext::source_location w = deft::ext::here()) {
   return deft::ext::tensor_of<float, deft::ext::shape_type_of<X>>(
       deft::ext::make_node(halve{}, w, x));
 }

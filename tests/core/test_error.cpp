@@ -9,17 +9,17 @@ using namespace deft::ext;
 
 TEST_CASE("an error is one sentence with node, source location and device, as far as known") {
   std::string text = "[matmul] inner extents differ: (100,784) x (785,10)";
-  source_place place{"src/model.cpp", 31};
+  source_location location{"src/model.cpp", 31};
   struct {
     error e;
     const char* tail;
   } cases[] = {
       {error(errc::internal, text), ""},
       {error(errc::internal, text, "layer1/matmul"), ", node \"layer1/matmul\""},
-      {error(errc::internal, text, "layer1/matmul", place),
+      {error(errc::internal, text, "layer1/matmul", location),
        ", node \"layer1/matmul\" at model.cpp:31"},
-      {error(errc::internal, text, "", place), " at model.cpp:31"},
-      {error(errc::internal, text, "m", place, "/job:ps/replica:0/task:0/cpu:0"),
+      {error(errc::internal, text, "", location), " at model.cpp:31"},
+      {error(errc::internal, text, "m", location, "/job:ps/replica:0/task:0/cpu:0"),
        ", node \"m\" at model.cpp:31 on /job:ps/replica:0/task:0/cpu:0"},
   };
   for (auto& [e, tail] : cases) {
@@ -33,7 +33,7 @@ TEST_CASE("an error keeps its code, node, location and device") {
   CHECK(e.code() == errc::aborted);
   CHECK(e.node() == "w1");
   CHECK(e.device() == "/cpu:0");
-  CHECK(e.where() == source_place{"m.cpp", 3});
+  CHECK(e.where() == source_location{"m.cpp", 3});
 }
 
 TEST_CASE("an error keeps its reason when it is copied, stored, or told in other words") {

@@ -13,7 +13,7 @@ TEST_CASE("str joins text, numbers, booleans and types with to_string") {
   CHECK(str() == "");
   CHECK(str("a", 'b', std::string("c"), std::string_view("d")) == "abcd");
   CHECK(str(1, ' ', -2L, ' ', true, ' ', false) == "1 -2 true false");
-  CHECK(str("at ", source_place{"m.cpp", 3}) == "at m.cpp:3");
+  CHECK(str("at ", source_location{"m.cpp", 3}) == "at m.cpp:3");
 }
 
 TEST_CASE("numbers print in their shortest exact form") {

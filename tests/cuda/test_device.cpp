@@ -102,7 +102,7 @@ TEST_CASE("launches that are captured run when their graph is started, as often 
   const launch_request requests[] = {{first, {}, 0, 0, 4}, {second, {}, 0, 0, 5}};
   auto step = d.make_step();
   step->begin();
-  const void* const place = step->place();
+  const void* const place = step->block_address();
   {
     auto graph = d.capture(requests, step.get());
     REQUIRE(graph);
@@ -112,7 +112,7 @@ TEST_CASE("launches that are captured run when their graph is started, as often 
     std::uint32_t item = 0;
     for (int i = 0; i < 3; ++i) {
       step->begin();
-      CHECK(step->place() == place);
+      CHECK(step->block_address() == place);
       d.launch(*graph, step.get());
       synchronize(d);
       CHECK((step->failure(item) != nullptr) == (i == 2));

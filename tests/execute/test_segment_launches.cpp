@@ -81,7 +81,7 @@ class placed_step final : public device_step {
  public:
   void begin() override {}
   std::shared_ptr<const error> failure(std::uint32_t&) const override { return nullptr; }
-  const void* place() const override { return where; }
+  const void* block_address() const override { return where; }
 
   const void* where = nullptr;
 };

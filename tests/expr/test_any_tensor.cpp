@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(own_graph, "operators on any_tensors know the line where they 
                              (x > 0) || (x < 1)};
   const unsigned last = __LINE__ - 1;
   for (const any_tensor& t : made) {
-    const source_place w = maker(t).place();
+    const source_location w = maker(t).location();
     CAPTURE(name_of(t));
     CHECK(w.line >= line);
     CHECK(w.line <= last);
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(own_graph, "operators on any_tensors know the line where they 
   // Those of the library's own files are near what they are made of.
   any_variable w("w", {2, 3}, zeros());
   any_tensor matrix = any(dtype::float32, {4, 2}), bias = any(dtype::float32, {3});
-  CHECK(to_string(maker(dense(matrix, w, bias)).place()) != "layers_dense.hpp:37");
+  CHECK(to_string(maker(dense(matrix, w, bias)).location()) != "layers_dense.hpp:37");
   const std::string e = testing::error_of([&] { x + any(dtype::float32, {3}); });
   CHECK(e.ends_with(str(" at test_any_tensor.cpp:", __LINE__ - 1)));
 }
@@ -187,14 +187,14 @@ TEST_CASE("a file is the library's own however its path is spelled") {
 }
 
 TEST_CASE("messages tell where an empty tensor was declared, however many lines declare some") {
-  const auto place = [](unsigned line) { return source_place{"many.cpp", line, false}; };
+  const auto place = [](unsigned line) { return source_location{"many.cpp", line, false}; };
   std::vector<output> declared;
   for (unsigned line = 1; line <= 3000; ++line)
     declared.push_back(deft::detail::declared_empty(place(line)));
   for (unsigned line = 1; line <= 3000; ++line) {
     const output& o = declared[line - 1];
     CHECK_FALSE(o.node);
-    REQUIRE(deft::detail::place_of_empty(o) == place(line));
+    REQUIRE(deft::detail::location_of_empty(o) == place(line));
     REQUIRE(deft::detail::declared_empty(place(line)).port == o.port);
   }
   // Another thread, which has declared none yet, sees the same.

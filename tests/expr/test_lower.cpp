@@ -171,12 +171,12 @@ TEST_CASE_FIXTURE(own_graph, "a node made by operators has the source location o
   placeholder<float, 2> x("x");
   unsigned line = __LINE__ + 1;
   any_tensor y = any_tensor(x) + any_tensor(x);  // whose operators know where they stand
-  CHECK_FALSE(maker(y).place().approximate);
-  CHECK(static_cast<unsigned>(maker(y).place().line) == line);
+  CHECK_FALSE(maker(y).location().approximate);
+  CHECK(static_cast<unsigned>(maker(y).location().line) == line);
   line = __LINE__ + 1;
   tensor<float, 2> z = x + x + x;
-  CHECK_FALSE(maker(z).place().approximate);
-  CHECK(static_cast<unsigned>(maker(z).place().line) == line);
+  CHECK_FALSE(maker(z).location().approximate);
+  CHECK(static_cast<unsigned>(maker(z).location().line) == line);
 }
 
 TEST_CASE_FIXTURE(own_graph, "an expression assigned to a tensor has the line of the assignment") {
@@ -184,12 +184,12 @@ TEST_CASE_FIXTURE(own_graph, "an expression assigned to a tensor has the line of
   tensor<float, 3> y;
   const unsigned line = __LINE__ + 1;
   y = x * 2 + 1;
-  CHECK(std::string_view(maker(y).place().file).ends_with("test_lower.cpp"));
-  CHECK(static_cast<unsigned>(maker(y).place().line) == line);
-  CHECK_FALSE(maker(y).place().approximate);
+  CHECK(std::string_view(maker(y).location().file).ends_with("test_lower.cpp"));
+  CHECK(static_cast<unsigned>(maker(y).location().line) == line);
+  CHECK_FALSE(maker(y).location().approximate);
   y = y * y;
-  CHECK(static_cast<unsigned>(maker(y).place().line) == line + 4);
+  CHECK(static_cast<unsigned>(maker(y).location().line) == line + 4);
   any_tensor a;
   a = x * x;
-  CHECK(static_cast<unsigned>(maker(a).place().line) == line + 7);
+  CHECK(static_cast<unsigned>(maker(a).location().line) == line + 7);
 }

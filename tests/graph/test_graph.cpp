@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(own_graph, "source location, name scope and alias are the firs
     CHECK(same(first, second));
     CHECK(name_of(second) == "exp");
   }
-  CHECK(maker(first).place().line == line);
+  CHECK(maker(first).location().line == line);
   name(first, "alias");
   CHECK(same(first, exp(a)));
 }

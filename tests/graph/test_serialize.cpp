@@ -47,7 +47,7 @@ graph_def chain(std::uint32_t length) {
     n.requested = intern(parse_device("/job:ps"));
     n.device = intern(parse_device("/job:ps/replica:0/task:0/cpu:0"));
     n.name = str("layer", i / 10, "/node_", i);
-    n.place = {"examples/model.cpp", 10 + i};
+    n.location = {"examples/model.cpp", 10 + i};
     g.nodes.push_back(std::move(n));
   }
   return g;
@@ -92,7 +92,7 @@ bool same(const node_def& a, const node_def& b) {
   return a.op == b.op && same_attributes(a.attributes, b.attributes) && a.inputs == b.inputs &&
          a.controls == b.controls && a.outputs == b.outputs && a.requested == b.requested &&
          a.device == b.device && a.name.str() == b.name.str() &&
-         std::string_view(a.place.file) == b.place.file && a.place.line == b.place.line;
+         std::string_view(a.location.file) == b.location.file && a.location.line == b.location.line;
 }
 
 graph_def load(std::span<const std::byte> bytes) {

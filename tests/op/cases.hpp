@@ -27,26 +27,28 @@
 namespace testing {
 
 /// Where in a table something stands.
-struct case_place {
+struct case_location {
   std::string file;
   unsigned line = 0;
-  friend std::string to_string(const case_place& p) { return deft::ext::str(p.file, ':', p.line); }
+  friend std::string to_string(const case_location& p) {
+    return deft::ext::str(p.file, ':', p.line);
+  }
 };
 template <class... A>
-[[noreturn]] void refuse_case(const case_place& at, const A&... message) {
+[[noreturn]] void refuse_case(const case_location& at, const A&... message) {
   deft::ext::fail(deft::errc::invalid_argument, to_string(at), ": ", message...);
 }
 
 /// An array as it is written; its elements depend on the dtype.
 struct written_array {
-  case_place at;
+  case_location at;
   deft::dtype type = deft::dtype::none;  ///< none: T
   deft::dims shape;
   std::vector<std::string> values;
 };
 
 struct op_case {
-  case_place at;
+  case_location at;
   std::string op;
   std::vector<std::pair<std::string, std::string>> attributes;
   std::vector<deft::dtype> types;  ///< empty: not said
@@ -73,7 +75,7 @@ inline deft::dtype dtype_by_name(std::string_view name) {
 /// Reads `dtype(extents){{values}, …}`, in which the dtype and the extents can be left out.
 class array_reader {
  public:
-  array_reader(std::string_view text, case_place at) : rest_(text) { read_.at = std::move(at); }
+  array_reader(std::string_view text, case_location at) : rest_(text) { read_.at = std::move(at); }
 
   written_array read() {
     const std::string_view word = take_word();
@@ -174,7 +176,7 @@ class array_reader {
 
 /// A value as an element of a dtype.
 template <class T>
-T element_from(std::string_view word, const case_place& at) {
+T element_from(std::string_view word, const case_location& at) {
   using limits = std::numeric_limits<T>;
   const auto refuse = [&]() { refuse_case(at, '"', word, "\" is not a ", deft::dtype_of<T>); };
   if constexpr (std::is_same_v<T, bool>) {
@@ -222,7 +224,7 @@ inline deft::any_array array_from(const written_array& w, deft::dtype t) {
 }
 
 /// "(0,-1)", where ? is an extent that only a run knows.
-inline deft::ext::integers integers_from(std::string_view text, const case_place& at) {
+inline deft::ext::integers integers_from(std::string_view text, const case_location& at) {
   deft::ext::integers all;
   if (!text.starts_with('(') || !text.ends_with(')'))
     refuse_case(at, "expected a list such as (0,1), and got ", text);
@@ -237,7 +239,7 @@ inline deft::ext::integers integers_from(std::string_view text, const case_place
 /// An attribute of the kind of `like`, with `t` as T.
 inline deft::ext::attr_value attribute_from(const deft::ext::attr_value& like,
                                             const std::string& text, deft::dtype t,
-                                            const case_place& at) {
+                                            const case_location& at) {
   if (std::holds_alternative<std::int64_t>(like)) {
     if (text == "true" || text == "false") return std::int64_t{text == "true"};
     const deft::dtype named = text == "T" ? t : dtype_by_name(text);
@@ -262,7 +264,7 @@ inline std::vector<op_case> read_cases(std::string_view text, const std::string&
     if (!c.error.empty() && c.types.empty() && c.has_t())
       refuse_case(c.at, "an error of T needs a line with dtypes: for float int32");
   };
-  case_place at{file, 0};
+  case_location at{file, 0};
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -306,7 +308,7 @@ inline std::vector<op_case> read_cases(std::string_view text, const std::string&
     } else if (word == "in" || word == "out") {
       // The rest of an array may be on the next lines.
       std::string array(rest);
-      const case_place first = at;
+      const case_location first = at;
       while (std::count(array.begin(), array.end(), '{') >
                  std::count(array.begin(), array.end(), '}') &&
              !text.empty()) {

@@ -32,8 +32,10 @@ dims dims_in(const attr_value& v) { return dims(std::get<integers>(v)); }
 tensors write(const op_def& def, const tensors& in, std::vector<attr_value> attributes) {
   std::vector<output> inputs;
   for (const any_tensor& x : in) inputs.push_back(x.handle());
-  const node_ref n = current_graph().add(
-      {.def = &def, .attributes = make_attributes(attributes), .inputs = inputs, .place = here()});
+  const node_ref n = current_graph().add({.def = &def,
+                                          .attributes = make_attributes(attributes),
+                                          .inputs = inputs,
+                                          .location = here()});
   tensors out;
   for (std::uint32_t i = 0; i < n->outputs.size(); ++i) out.push_back(any_tensor(output{n, i}));
   return out;

@@ -14,7 +14,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a group depends on operations, updates an
   operation all = group(up, nothing, x * 2, x, any_tensor(x));
   CHECK(all.handle()->outputs.empty());
   CHECK(all.handle()->controls().size() == 5);
-  CHECK(all.handle()->place().known());
+  CHECK(all.handle()->location().known());
   std::vector<operation> list{up, nothing};
   CHECK(group(list).handle()->controls().size() == 2);
   CHECK(group(up, nothing).handle() == group(up, nothing).handle());

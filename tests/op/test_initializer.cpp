@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
   CHECK(maker(b).variable()->initial.node->inputs()[0] == first);
   CHECK(maker(c).variable()->initial == first);
   CHECK(maker(d).variable()->initial == first);
-  CHECK(maker(b).variable()->initial.node->place() == maker(b).place());
+  CHECK(maker(b).variable()->initial.node->location() == maker(b).location());
   const auto updated = [&] { variable<float, 2> e("e", a.assign(a * 2).value() + 1); };
   CHECK(testing::error_of(updated).starts_with("invalid_argument: [variable] an initial value "));
 }

@@ -124,8 +124,8 @@ TEST_CASE_FIXTURE(own_graph, "whatever fails while constants are folded names no
     });
   };
   using values = std::vector<any_array>;
-  const std::string where = str(", node \"add\" ", where_of(y.handle().node->place()));
-  CHECK(y.handle().node->place().known());
+  const std::string where = str(", node \"add\" ", where_of(y.handle().node->location()));
+  CHECK(y.handle().node->location().known());
   CHECK(error_with([](auto&, auto) -> values { throw std::bad_alloc(); }) ==
         str("resource_exhausted: out of memory", where));
   CHECK(error_with([](auto&, auto) -> values { throw std::runtime_error("it fails"); }) ==

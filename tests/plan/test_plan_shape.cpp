@@ -56,8 +56,8 @@ TEST_CASE_FIXTURE(own_graph, "different graphs have different plan shapes") {
   CHECK_FALSE(changed([](flat_graph& f) { f.graph.nodes.back().name = "renamed"; }));
   CHECK(
       changed([](flat_graph& f) { f.graph.nodes[0].name = "renamed"; }));  // feeds keep their names
-  CHECK(changed([](flat_graph& f) { f.graph.nodes.back().place.line += 1; }));
-  CHECK(changed([](flat_graph& f) { f.graph.nodes.back().place.file = "other.cpp"; }));
+  CHECK(changed([](flat_graph& f) { f.graph.nodes.back().location.line += 1; }));
+  CHECK(changed([](flat_graph& f) { f.graph.nodes.back().location.file = "other.cpp"; }));
   CHECK(changed([](flat_graph& f) { f.graph.nodes.back().controls = {0}; }));
   CHECK(changed([](flat_graph& f) { f.graph.nodes.back().inputs = {{0, 0}}; }));
   CHECK(changed([](flat_graph& f) {

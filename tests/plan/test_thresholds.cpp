@@ -244,3 +244,49 @@ TEST_CASE("sums of as many rows of the same index as a threshold") {
     around(size, [&](auto n) { check_rows(n, n), check_rows(n, 5); });
   around(part * part * part, [&](auto n) { check_rows(n, n); });
 }
+
+TEST_CASE("as many elements as are moved at once") {
+  const auto moved = [](const std::vector<any_tensor>& x) {
+    const int last = x[0].rank() - 1;
+    dims from = dims::filled(x[0].rank(), 0), size = x[0].shape(), wide = x[0].shape();
+    from.e[last] = 1, size.e[last] -= 1;
+    const any_tensor parts[] = {x[0], x[0]};
+    return std::vector<any_tensor>{slice(x[0], from, size), pad(x[0], from, from),
+                                   concat(axes{last}, parts), transpose(x[0]),
+                                   broadcast_to(x[0], [&] {
+                                     dims to = dims::filled(wide.rank() + 1, 3);
+                                     std::ranges::copy(wide, to.begin() + 1);
+                                     return to;
+                                   }())};
+  };
+  around(thresholds::moved_bytes / 4, [&](auto n) { check({{n}}, moved), check({{3, n}}, moved); });
+  around(thresholds::moved_bytes / 4 / thresholds::transposed_square, [&](auto n) {
+    check({{n, thresholds::transposed_square}}, moved);
+  });
+  for (const std::int64_t size : {thresholds::transposed_square, 2 * thresholds::transposed_square})
+    around(size, [&](auto n) { check({{n, n}}, moved), check({{n, 3, n + 1}}, moved); });
+}
+
+TEST_CASE("as many rows as are chosen by an index at once") {
+  for (const std::int64_t width : {1, 4})
+    around(thresholds::indexed_bytes / std::max<std::int64_t>(8, 4 * width), [&](auto n) {
+      any_array index(dtype::int32, {n});
+      for (std::int64_t i = 0; i < n; ++i)
+        index.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7 % 5);
+      check({{5, width}}, with_gradients([&](const std::vector<any_tensor>& x) {
+              return gather(x[0], deft::detail::add_constant(index, {}));
+            }));
+    });
+}
+
+TEST_CASE("as many elements of a narrow type as are computed with at once") {
+  around(thresholds::widened_block, [](auto n) {
+    const auto computed = [](const std::vector<any_tensor>& x) {
+      return std::vector<any_tensor>{x[0] + x[1], maximum(x[0], x[1]) * x[0]};
+    };
+    for (const dims& other : {dims{n}, dims{}}) {
+      const outputs narrow = run({{n}, other}, dtype::int8, computed, 1);
+      CHECK(difference(narrow, run({{n}, other}, dtype::int8, computed, 3)) == "");
+    }
+  });
+}

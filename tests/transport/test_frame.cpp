@@ -383,11 +383,11 @@ TEST_CASE("errors travel with code, reason, message, node, device and source loc
   m.meta.pop_back();
   CHECK(decode_error(m).code() == errc::data_loss);
   // Numbers that this process does not know.
-  m.meta = to_bytes(std::uint8_t{99}, std::uint8_t{2}, "s", "", "", owned_place{});
+  m.meta = to_bytes(std::uint8_t{99}, std::uint8_t{2}, "s", "", "", owned_location{});
   CHECK(decode_error(m).code() == errc::unknown);
   CHECK(decode_error(m).reason() == error_reason::not_needed);
   m.meta = to_bytes(std::uint8_t{9}, static_cast<std::uint8_t>(last_error_reason), "s", "", "",
-                    owned_place{});
+                    owned_location{});
   CHECK(decode_error(m).reason() == last_error_reason);
   m.meta[1] = static_cast<std::byte>(static_cast<int>(last_error_reason) + 1);
   CHECK(decode_error(m).code() == errc::failed_precondition);

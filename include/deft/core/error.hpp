@@ -2,7 +2,7 @@
 // deft/core/error.hpp: what deft throws.
 #pragma once
 #include <cstdint>
-#include <deft/core/place.hpp>
+#include <deft/core/location.hpp>
 #include <deft/core/text.hpp>
 #include <stdexcept>
 #include <string>
@@ -55,16 +55,17 @@ class error : public std::runtime_error {
   /// For programs that report errors as deft does:
   /// `throw error(errc::data_loss, "no label in line 7")`. what() is `message`, followed by the
   /// node, source location and device that are given.
-  error(errc code, std::string message, std::string node = {}, ext::owned_place place = {},
+  error(errc code, std::string message, std::string node = {}, ext::owned_location location = {},
         std::string device = {});
   /// For errors that other code recognizes by their reason.
   error(errc code, ext::error_reason reason, std::string message, std::string node = {},
-        ext::owned_place place = {}, std::string device = {});
+        ext::owned_location location = {}, std::string device = {});
 
   /// The same error with another message.
   error with_message(std::string message) const;
   /// The same error of another node, source location and device.
-  error with_node(std::string node, ext::owned_place place = {}, std::string device = {}) const;
+  error with_node(std::string node, ext::owned_location location = {},
+                  std::string device = {}) const;
 
   /// Each copy has its own text, so that threads can share a failure.
   const char* what() const noexcept override { return what_.c_str(); }
@@ -80,13 +81,13 @@ class error : public std::runtime_error {
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
   /// Where the node was made. The name of the file lives as long as the error, or a copy of this.
-  const ext::owned_place& where() const noexcept { return place_; }
+  const ext::owned_location& where() const noexcept { return location_; }
 
  private:
   errc code_;
   ext::error_reason reason_;
   std::string what_, message_, node_, device_;
-  ext::owned_place place_;
+  ext::owned_location location_;
 };
 
 namespace ext {

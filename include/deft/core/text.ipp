@@ -18,13 +18,13 @@ namespace deft {
 
 namespace ext {
 
-std::string to_string(const source_place& w) {
+std::string to_string(const source_location& w) {
   if (!w.known()) return {};
   std::string_view file = w.file;
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
 }
 
-std::string where_of(const source_place& w) { return str(w.approximate ? "near " : "at ", w); }
+std::string where_of(const source_location& w) { return str(w.approximate ? "near " : "at ", w); }
 
 }  // namespace ext
 
@@ -68,7 +68,7 @@ std::string_view to_string(errc code) {
 
 namespace detail {
 inline std::string sentence(const std::string& message, const std::string& node,
-                            const source_place& w, const std::string& device) {
+                            const source_location& w, const std::string& device) {
   std::string s = message;
   if (!node.empty()) s += str(", node \"", node, "\"");
   if (w.known()) s += " " + where_of(w);
@@ -77,26 +77,26 @@ inline std::string sentence(const std::string& message, const std::string& node,
 }
 }  // namespace detail
 
-error::error(errc code, std::string message, std::string node, ext::owned_place place,
+error::error(errc code, std::string message, std::string node, ext::owned_location location,
              std::string device)
-    : error(code, ext::error_reason::none, std::move(message), std::move(node), std::move(place),
+    : error(code, ext::error_reason::none, std::move(message), std::move(node), std::move(location),
             std::move(device)) {}
 error::error(errc code, ext::error_reason reason, std::string message, std::string node,
-             ext::owned_place place, std::string device)
-    : std::runtime_error(detail::sentence(message, node, place, device)),
+             ext::owned_location location, std::string device)
+    : std::runtime_error(detail::sentence(message, node, location, device)),
       code_(code),
       reason_(reason),
       what_(std::runtime_error::what()),
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),
-      place_(std::move(place)) {}
+      location_(std::move(location)) {}
 
 error error::with_message(std::string message) const {
-  return error(code_, reason_, std::move(message), node_, place_, device_);
+  return error(code_, reason_, std::move(message), node_, location_, device_);
 }
-error error::with_node(std::string node, ext::owned_place place, std::string device) const {
-  return error(code_, reason_, message_, std::move(node), std::move(place), std::move(device));
+error error::with_node(std::string node, ext::owned_location location, std::string device) const {
+  return error(code_, reason_, message_, std::move(node), std::move(location), std::move(device));
 }
 
 namespace {

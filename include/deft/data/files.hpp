@@ -86,7 +86,7 @@ class record_source {
 };
 
 /// A record that knows where it was.
-struct placed_record {
+struct located_record {
   std::string bytes;
   std::shared_ptr<const std::string> file;
   std::uint64_t offset = 0;
@@ -99,20 +99,20 @@ class placed_record_source {
  public:
   placed_record_source(const std::string& file, no_options)
       : records_(file), file_(std::make_shared<const std::string>(file)) {}
-  bool next(std::optional<std::tuple<placed_record>>& element);
+  bool next(std::optional<std::tuple<located_record>>& element);
 
  private:
   record_reader records_;
   std::shared_ptr<const std::string> file_;
 };
-dataset<placed_record> placed_records(file_names files);
+dataset<located_record> located_records(file_names files);
 
 /// Calls a function with the features of a record.
 template <class F>
 class example_decoder {
  public:
   explicit example_decoder(F f) : f_(std::move(f)) {}
-  decltype(auto) operator()(const placed_record& record) {
+  decltype(auto) operator()(const located_record& record) {
     try {
       features_.parse(record.bytes);
       return f_(std::as_const(features_));
@@ -152,7 +152,7 @@ auto examples(file_names files, F decode, const map_options& options = {}) {
     static_assert(std::is_invocable_v<F&, const example_view&>,
                   "[examples] expects a function that takes a const example_view&");
   } else {
-    return detail::placed_records(std::move(files))
+    return detail::located_records(std::move(files))
         .map(detail::example_decoder<F>(std::move(decode)), options);
   }
 }

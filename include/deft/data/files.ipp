@@ -56,11 +56,11 @@ bool record_source::next(std::optional<std::tuple<std::string>>& element) {
   return true;
 }
 
-void placed_record::rethrow(const error& e) const {
+void located_record::rethrow(const error& e) const {
   throw e.with_message(str(e.message(), " (the record at offset ", offset, " of ", *file, ")"));
 }
 
-bool placed_record_source::next(std::optional<std::tuple<placed_record>>& element) {
+bool placed_record_source::next(std::optional<std::tuple<located_record>>& element) {
   const std::uint64_t offset = records_.offset();
   const auto record = records_.next();
   if (!record) return false;
@@ -72,9 +72,9 @@ bool placed_record_source::next(std::optional<std::tuple<placed_record>>& elemen
   return true;
 }
 
-dataset<placed_record> placed_records(file_names files) {
-  return dataset<placed_record>(
-      std::make_shared<file_stage<std::tuple<placed_record>, placed_record_source, no_options>>(
+dataset<located_record> located_records(file_names files) {
+  return dataset<located_record>(
+      std::make_shared<file_stage<std::tuple<located_record>, placed_record_source, no_options>>(
           std::move(files), no_options()));
 }
 

@@ -127,9 +127,10 @@ class interleave_stage final : public step_stage<From, To> {
     bool next(std::optional<To>& element) override {
       // The place of one that has ended is filled in its next turn.
       for (; !of_ended_ || opened_ > 0;) {
-        if (at_ == places_.size() && !of_ended_ && places_.size() < most()) places_.emplace_back();
-        if (at_ == places_.size()) at_ = 0;
-        place& p = places_[at_];
+        if (at_ == positions_.size() && !of_ended_ && positions_.size() < most())
+          positions_.emplace_back();
+        if (at_ == positions_.size()) at_ = 0;
+        position& p = positions_[at_];
         if (p.elements) {
           if (p.elements->next(element)) {
             if (++in_block_ == stage_.block_) turn();
@@ -153,14 +154,14 @@ class interleave_stage final : public step_stage<From, To> {
     }
     void restart() override {
       of_->restart();
-      places_.clear();
+      positions_.clear();
       at_ = opened_ = 0;
       in_block_ = 0;
       of_ended_ = false;
     }
 
    private:
-    struct place {
+    struct position {
       stage_ref<To> of;
       std::unique_ptr<cursor<To>> elements;
     };
@@ -174,7 +175,7 @@ class interleave_stage final : public step_stage<From, To> {
     std::unique_ptr<cursor<From>> of_;
     Open open_;
     std::optional<From> in_;
-    std::vector<place> places_;
+    std::vector<position> positions_;
     std::size_t at_ = 0, opened_ = 0;
     std::int64_t in_block_ = 0;
     bool of_ended_ = false;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/dtype.hpp>
-#include <deft/core/place.hpp>
+#include <deft/core/location.hpp>
 #include <deft/device/placement.hpp>
 #include <functional>
 #include <memory>
@@ -123,7 +123,7 @@ class device_spec {
 
  private:
   friend class ext::scope;
-  friend device_spec device(std::string_view, ext::source_place);
+  friend device_spec device(std::string_view, ext::source_location);
   friend device_spec device(const device_name&);
   friend device_spec device(std::nullptr_t);
   friend device_spec ext::device_by(device_function f);
@@ -135,7 +135,7 @@ class device_spec {
 
 /// A device by its name or parts of it, for `on`: `device("/job:ps/task:0")`. "" changes nothing.
 /// Throws invalid_argument if it is malformed.
-device_spec device(std::string_view name, ext::source_place w = ext::here());
+device_spec device(std::string_view name, ext::source_location w = ext::here());
 /// The same by a name that is not text, such as `device(self.cluster().chief())`. The empty name
 /// changes nothing.
 device_spec device(const device_name& name);

@@ -171,7 +171,7 @@ placement resolve_device(const scope_ref& scopes, const node_info& node) {
 
 }  // namespace ext
 
-device_spec device(std::string_view name, ext::source_place w) {
+device_spec device(std::string_view name, ext::source_location w) {
   try {
     return device(parse_device(name));
   } catch (const error& e) {

@@ -141,7 +141,7 @@ void frame_state::function_failed(const item& i, const error& e) const {
   const std::string_view scopes = std::string_view(caller).substr(0, caller.rfind('/') + 1);
   if (within.starts_with(scopes)) within.remove_prefix(scopes.size());
   const bool placed = e.where().known();
-  throw e.with_node(str(caller, within.empty() ? "" : "/", within), placed ? e.where() : n.place,
+  throw e.with_node(str(caller, within.empty() ? "" : "/", within), placed ? e.where() : n.location,
                     e.device().empty() ? to_string(*c_.device(i).info().name) : e.device());
 }
 

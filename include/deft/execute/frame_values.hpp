@@ -101,7 +101,7 @@ class frame_values {
       const node_label& n = c_.labels[info.node];
       throw error(errc::invalid_argument,
                   str("[feed] ", f.type, f.shape, " is fed where ", declared, " is expected"),
-                  n.name, n.place);
+                  n.name, n.location);
     }
     set_shape(number, f.shape);
   }
@@ -112,14 +112,14 @@ class frame_values {
     const std::size_t bytes = f.bytes();
     switch (info.where) {
       case storage::arena_static:
-        v.data = place_of(number);
+        v.data = address_in_arena(number);
         std::memcpy(c_.device(info).space().on_host()
                         ? v.data
                         : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
                     f.data, bytes);
         return nullptr;
       case storage::buffer:
-        v.data = place_of(number);
+        v.data = address_in_arena(number);
         return c_.device(info).copy_in(v.data, f.data, bytes, f.keep);
       default:
         v.keep = f.keep;
@@ -180,7 +180,7 @@ class frame_values {
   }
 
   /// Where the kernel writes output `v`, which is its address from now on.
-  void* place(std::uint32_t v) { return values_[v].data = place_of(v); }
+  void* address_to_write(std::uint32_t v) { return values_[v].data = address_in_arena(v); }
 
   /// Reserves slots for arena_dynamic values before the kernel is run.
   void fit_slot(std::uint32_t v) {
@@ -228,7 +228,7 @@ class frame_values {
     a.overflow.resize(a.slot_bytes.size());
     a.outgrown = false;
   }
-  void* place_of(std::uint32_t v) {
+  void* address_in_arena(std::uint32_t v) {
     const value_info& i = c_.values[v];
     switch (i.where) {
       case storage::arena_static:

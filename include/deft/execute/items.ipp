@@ -86,7 +86,7 @@ void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     const std::uint32_t v = i.first_out + o;
     const bool left_out = !c_.values[v].uses && what.optional_output(static_cast<int>(o));
-    me.out[o] = left_out ? nullptr : values_.place(v);
+    me.out[o] = left_out ? nullptr : values_.address_to_write(v);
   }
   kernel_call call{me.in.data(), me.out.data(), context_};
   // Before a long item the rendezvous is told every time.
@@ -316,7 +316,7 @@ void frame_state::copy(const item& i, std::uint32_t in, std::uint32_t l) {
   any_array value = values_.as_array(in);
   if (c_.values[out].where == storage::shared) return values_.hold(out, std::move(value));
   const std::size_t bytes = value.bytes();
-  void* const into = values_.place(out);
+  void* const into = values_.address_to_write(out);
   const event_ptr& before = event_of(in);
   event_ptr done;
   if (from.space().on_host()) {

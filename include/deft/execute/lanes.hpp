@@ -59,10 +59,10 @@ class lane_planner {
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   /// Position in the global order: the node's number, then what comes right behind it.
-  using place = std::pair<std::uint32_t, std::uint32_t>;
+  using position = std::pair<std::uint32_t, std::uint32_t>;
   struct work {
     std::uint32_t node, item, lane;
-    place at;
+    position at;
     std::uint32_t index = 0;  ///< in its lane
     double cost = 0;
     std::uint32_t behind = none;       ///< work right behind which it comes
@@ -79,13 +79,13 @@ class lane_planner {
                               std::span<const std::uint32_t> list, double total);
   void depend(std::uint32_t on, std::vector<std::uint32_t>& works) const;
   void add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c, std::uint32_t waits,
-                place at, std::vector<std::uint32_t> after);
+                position at, std::vector<std::uint32_t> after);
 
   const graph_def& graph_;
   std::vector<work> works_;
   std::vector<std::uint32_t> work_of_;  ///< of each node; none: it has no item
   std::map<std::uint32_t, std::vector<std::uint32_t>> through_;  ///< works behind such a node
-  std::vector<place> places_;                                    ///< of each node
+  std::vector<position> positions_;                              ///< of each node
   plan::wait_sets waits_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> lane_numbers_;
   std::vector<bool> quick_;

@@ -27,10 +27,10 @@ void lane_planner::depend(std::uint32_t on, std::vector<std::uint32_t>& works) c
 void lane_planner::skip(std::uint32_t node) {
   const node_def& n = graph_.nodes[node];
   std::vector<std::uint32_t> behind;
-  place at{0, 0};
+  position at{0, 0};
   auto look = [&](std::uint32_t from) {
     depend(from, behind);
-    at = std::max(at, places_[from]);
+    at = std::max(at, positions_[from]);
   };
   for (auto e : n.inputs) look(e.node);
   for (auto c : n.controls) look(c);
@@ -43,13 +43,13 @@ void lane_planner::skip(std::uint32_t node) {
     if (i + 1 == behind.size() || works_[behind[i]].lane != works_[behind[i + 1]].lane)
       last.push_back(behind[i]);
   waits_.add(n, false);
-  places_.push_back(at);
+  positions_.push_back(at);
   work_of_.push_back(none);
   if (!last.empty()) through_.emplace(node, std::move(last));
 }
 
 void lane_planner::add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c,
-                            std::uint32_t waits, place at, std::vector<std::uint32_t> after) {
+                            std::uint32_t waits, position at, std::vector<std::uint32_t> after) {
   std::uint32_t lane = none;
   // Right behind the item that makes its value, where that is.
   if (c.follows != none && !c.alone && work_of_[c.follows] != none)
@@ -80,11 +80,11 @@ void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice
   for (auto w : controls)
     (works_[w].asynchronous && works_[w].device != c.device ? drained : after).push_back(w);
   const std::uint32_t waits = waits_.add(n, c.waits);
-  const place at =
-      c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
+  const position at =
+      c.follows != none ? position(positions_[c.follows].first, node + 1) : position(node + 1, 0);
   add_work(node, item, c, waits, at, std::move(after));
   works_.back().drained = std::move(drained);
-  places_.push_back(at);
+  positions_.push_back(at);
   work_of_.push_back(static_cast<std::uint32_t>(works_.size() - 1));
 }
 
@@ -93,9 +93,10 @@ void lane_planner::add_fetch(std::uint32_t node, std::uint32_t item, const lane_
   depend(node, after);
   lane_choice behind = c;
   behind.follows = node;
-  add_work(node, item, behind, waits_.of(node),
-           place(places_[node].first, static_cast<std::uint32_t>(graph_.nodes.size()) + item + 1),
-           std::move(after));
+  add_work(
+      node, item, behind, waits_.of(node),
+      position(positions_[node].first, static_cast<std::uint32_t>(graph_.nodes.size()) + item + 1),
+      std::move(after));
 }
 
 /// In as many lanes as pay.

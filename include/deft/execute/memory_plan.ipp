@@ -114,7 +114,7 @@ class memory_planner {
         if (v.where == storage::buffer)
           v.offset = c_.owned++;
         else if (i.what == action::run && !take_over(k, o, placed))
-          place(o, v, regions[v.space], placed, idle);
+          assign_offset(o, v, regions[v.space], placed, idle);
       }
       i.first_release = static_cast<std::uint32_t>(c_.releases.size());
       if (auto at = dying.find(k); at != dying.end())
@@ -154,8 +154,8 @@ class memory_planner {
     }
     return false;
   }
-  void place(std::uint32_t number, value_info& v, offset_allocator<>& r,
-             std::vector<std::uint32_t>& placed, std::vector<std::uint32_t>& idle) {
+  void assign_offset(std::uint32_t number, value_info& v, offset_allocator<>& r,
+                     std::vector<std::uint32_t>& placed, std::vector<std::uint32_t>& idle) {
     if (v.escapes) {
       v.where = storage::buffer;
       v.offset = c_.owned++;

@@ -150,7 +150,7 @@ error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
-  return values_.explained(e.with_node(n.name, n.place, to_string(*c_.device(i).info().name)),
+  return values_.explained(e.with_node(n.name, n.location, to_string(*c_.device(i).info().name)),
                            c_.device(i));
 }
 

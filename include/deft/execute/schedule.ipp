@@ -34,7 +34,7 @@ class compiler {
       try {
         add(i);
       } catch (const error& e) {
-        throw e.with_node(e.node().empty() ? nodes[i].name.str() : e.node(), nodes[i].place,
+        throw e.with_node(e.node().empty() ? nodes[i].name.str() : e.node(), nodes[i].location,
                           nodes[i].device ? to_string(*nodes[i].device) : std::string());
       }
     }
@@ -88,7 +88,7 @@ class compiler {
 
   void add(std::uint32_t number) {
     const node_def& n = part_.graph.nodes[number];
-    c_.labels.push_back({n.op, n.name, n.place, n.device});
+    c_.labels.push_back({n.op, n.name, n.location, n.device});
     const std::uint16_t on = device_of(n);
     device_runtime& device = *c_.devices[on];
     const auto first = static_cast<std::uint32_t>(c_.values.size());

@@ -55,7 +55,7 @@ void segment_launches::begin(device_runtime& device, device_step* step,
   key_.clear();
   key_.reserve(own_words + info_.addresses);  // requests point into it
   if (scratch_bytes_) scratch_ = device.arenas().take(scratch_bytes_);
-  key_ = {step ? step->place() : nullptr, scratch_.data(), nullptr,
+  key_ = {step ? step->block_address() : nullptr, scratch_.data(), nullptr,
           reinterpret_cast<const void*>(device.code_version())};
   alike_ = true;
   last_ = info_.first;

@@ -45,7 +45,7 @@ std::vector<trace_event> trace_recorder::take() const {
   events.reserve(spans_.size());
   for (const auto& s : spans_)
     events.push_back({s.node->name.str(), std::string(s.node->op->name),
-                      s.node->place.known() ? str(s.node->place) : std::string(),
+                      s.node->location.known() ? str(s.node->location) : std::string(),
                       s.node->device ? to_string(*s.node->device) : std::string(), s.lane, s.begin,
                       s.end});
   return events;

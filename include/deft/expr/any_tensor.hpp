@@ -13,12 +13,12 @@ namespace detail {
 /// Throws failed_precondition.
 [[noreturn]] void refuse_empty(std::string_view what);
 /// The output of a tensor that is declared without a value at `w`, which messages tell.
-output declared_empty(source_place w);
+output declared_empty(source_location w);
 /// Where that was; unknown for other empty outputs.
-source_place place_of_empty(const output& empty);
+source_location location_of_empty(const output& empty);
 /// The first output of a node that was looked up. Throws not_found if it is empty, invalid_argument
 /// if it yields no value.
-output value_of(const node_ref& n, source_place w);
+output value_of(const node_ref& n, source_location w);
 }  // namespace detail
 
 /// A handle to one output of a node. Operations accept it wherever they accept a `tensor<…>`, and
@@ -31,10 +31,10 @@ class any_tensor : public detail::expression_base {
   explicit any_tensor(ext::output o) : output_(std::move(o)) {}
   /// The value of a node: `any_tensor(g.find("logits"))`. Throws not_found if `n` is empty,
   /// invalid_argument if it is an operation, which yields no value.
-  explicit any_tensor(const ext::node_ref& n, ext::source_place w = ext::here());
+  explicit any_tensor(const ext::node_ref& n, ext::source_location w = ext::here());
   /// Any typed expression; an unnamed one is lowered.
   template <ext::typed_expression X, class Kernels = ext::kernels_for<X>>
-  any_tensor(const X& x, ext::source_place w = ext::here());  // NOLINT: implicit on purpose
+  any_tensor(const X& x, ext::source_location w = ext::here());  // NOLINT: implicit on purpose
 
   /// @cond refused
   template <class V>
@@ -113,18 +113,18 @@ struct refused : any_tensor {
 
 /// Adds a node with one output.
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
-                    source_place w, const scope_ref* s = nullptr);
+                    source_location w, const scope_ref* s = nullptr);
 
 /// `o` as a tensor of that type, written at `w`. Extents of `type` that `o` has only at run time
 /// are checked by each run that uses the tensor. Throws invalid_argument if `o` cannot be of that
 /// type.
-output as_declared(output o, const tensor_type& type, source_place w);
+output as_declared(output o, const tensor_type& type, source_location w);
 
 /// A constant node.
-any_tensor add_constant(any_array value, source_place w);
+any_tensor add_constant(any_array value, source_location w);
 
 /// Throws failed_precondition: operand `number`, from 1, of an operation is an empty tensor.
-[[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_place w,
+[[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_location w,
                                        const output& empty = {});
 
 /// `v` as dtype `type`. Throws invalid_argument if `type` cannot represent it.
@@ -138,13 +138,13 @@ struct any_argument {
 /// Adds the node of an operation. Literals take the dtype of the first tensor from operand number
 /// `first_value` on. Throws invalid_argument for one that the dtype cannot represent.
 any_tensor add_node(const op_def& def, int first_value, std::span<const any_argument> arguments,
-                    source_place w);
+                    source_location w);
 /// The same as a constant.
-any_tensor literal_like(const literal& v, dtype type, source_place w);
+any_tensor literal_like(const literal& v, dtype type, source_location w);
 
 }  // namespace detail
 
-inline any_tensor::any_tensor(const ext::node_ref& n, ext::source_place w)
+inline any_tensor::any_tensor(const ext::node_ref& n, ext::source_location w)
     : output_(detail::value_of(n, w)) {}
 
 /// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` makes it the

@@ -247,9 +247,9 @@ constexpr bool is_own_file(std::string_view file) {
   return false;
 }
 /// The line of an operator; unknown in the library's own files, where it would tell a user nothing.
-inline source_place operator_line(const char* file = __builtin_FILE(),
-                                  unsigned line = __builtin_LINE()) {
-  return is_own_file(file) ? source_place() : here(file, line);
+inline source_location operator_line(const char* file = __builtin_FILE(),
+                                     unsigned line = __builtin_LINE()) {
+  return is_own_file(file) ? source_location() : here(file, line);
 }
 
 /// An operand of an operator that takes an any_tensor. It is made by conversion, so that it knows
@@ -258,27 +258,27 @@ class any_operand {
  public:
   template <class X>
   requires(known_at_run_time<X> || typed_expression<X> || scalar<X>)
-      any_operand(const X& x, source_place w = operator_line())  // NOLINT: implicit on purpose
-      : argument_(any_argument_of(x)), place_(w) {}
+      any_operand(const X& x, source_location w = operator_line())  // NOLINT: implicit on purpose
+      : argument_(any_argument_of(x)), location_(w) {}
 
   const any_argument& argument() const { return argument_; }
-  source_place place() const { return place_; }
+  source_location location() const { return location_; }
 
  private:
   any_argument argument_;
-  source_place place_;
+  source_location location_;
 };
 
 template <class Op, class... X>
 any_tensor make_any_at(const any_operand& x, const X&... rest) {
-  static_cast<void>(&compile_own<Op, void>);
+  static_cast<void>(&compile_user_op<Op, void>);
   const any_argument arguments[] = {x.argument(), rest.argument()...};
-  return add_node(record_of<Op>, Op::first_value, arguments, x.place());
+  return add_node(record_of<Op>, Op::first_value, arguments, x.location());
 }
 
 template <class Op, class... X>
-any_tensor make_any(source_place w, const X&... x) {
-  static_cast<void>(&compile_own<Op, void>);
+any_tensor make_any(source_location w, const X&... x) {
+  static_cast<void>(&compile_user_op<Op, void>);
   const any_argument arguments[] = {any_argument_of(x)...};
   return add_node(record_of<Op>, Op::first_value, arguments, w);
 }
@@ -290,7 +290,7 @@ namespace deft::ext {
 /// The elementwise expression `Op(x…)`: a call, or a node at once where an operand is an
 /// any_tensor.
 template <class Op, operand... X>
-auto make(source_place w, const X&... x) {
+auto make(source_location w, const X&... x) {
   if constexpr (!detail::operands_have_values<X...>) {
     detail::refuse<detail::mistake::operation, Op, detail::got<X>...>();
     return detail::refused();
@@ -309,7 +309,7 @@ auto make(source_place w, const X&... x) {
       return tensor_of<typename Op::template result<T>,
                        detail::broadcast_shape<shape_type_of<X>...>>(made);
     } else {
-      static_cast<void>(&detail::compile_own<Op, T>);
+      static_cast<void>(&detail::compile_user_op<Op, T>);
       return call<Op, detail::argument<T, X>...>({record_of<record_type<Op>>,
                                                   &record_attributes<Op>,
                                                   w,

@@ -48,7 +48,7 @@ class feed_value {
   /// @endcond
   /// Throws invalid_argument, with the line of the run if it is known, if dtype or shape do not
   /// fit.
-  void verify(ext::source_place run = {}) const;
+  void verify(ext::source_location run = {}) const;
 
  private:
   ext::output target_;
@@ -94,7 +94,7 @@ concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
 namespace detail {
 /// A scalar as dtype T. Throws invalid_argument, with the tensor's name, if T cannot represent it.
 template <class T, class S>
-T fed_scalar(std::string_view name, source_place w, S s) {
+T fed_scalar(std::string_view name, source_location w, S s) {
   if constexpr (!std::is_same_v<T, S>)
     if (!survives<T>(s)) refuse_literal(literal_of(s), dtype_of<T>, std::string(name), w);
   return static_cast<T>(s);
@@ -104,7 +104,7 @@ template <class T, class S>
 T fed_scalar(const output& target, S s) {
   if constexpr (!std::is_same_v<T, S>)
     if (!survives<T>(s))
-      refuse_literal(literal_of(s), dtype_of<T>, name_of(*target.node), target.node->place());
+      refuse_literal(literal_of(s), dtype_of<T>, name_of(*target.node), target.node->location());
   return static_cast<T>(s);
 }
 /// Borrows an lvalue, takes over an rvalue.
@@ -217,10 +217,10 @@ feed_value refuse_feed() {
 /// `list` as an array of `type`, of the extents that `declared` has, one of which may be dyn.
 /// Throws invalid_argument with the tensor's name and place if their number or one of them does not
 /// fit.
-any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
+any_array list_values(std::string_view name, source_location w, dtype type, const dims& declared,
                       std::span<const literal> list);
 /// The same of strings.
-any_array string_list_values(std::string_view name, source_place w, const dims& declared,
+any_array string_list_values(std::string_view name, source_location w, const dims& declared,
                              std::span<const std::string_view> list);
 
 /// A braced list as a value to feed: the elements in row-major order, at least one.
@@ -241,9 +241,9 @@ struct element_list<std::string, E...> {
   /// As of lists of numbers; the texts are copied.
   /// @{
   ndarray<std::string, E...> values_for(const output& target) const {
-    return values_for(name_of(*target.node), target.node->place());
+    return values_for(name_of(*target.node), target.node->location());
   }
-  ndarray<std::string, E...> values_for(std::string_view name, source_place w) const {
+  ndarray<std::string, E...> values_for(std::string_view name, source_location w) const {
     return string_list_values(name, w, shape_t<E...>::value, written_);
   }
   /// @}
@@ -269,10 +269,10 @@ struct element_list {
   /// The elements for that tensor. Throws invalid_argument that names it if their number or one of
   /// them does not fit.
   ndarray<T, E...> values_for(const output& target) const {
-    return values_for(name_of(*target.node), target.node->place());
+    return values_for(name_of(*target.node), target.node->location());
   }
   /// The same for one of that name, which is made at `w`.
-  ndarray<T, E...> values_for(std::string_view name, source_place w) const {
+  ndarray<T, E...> values_for(std::string_view name, source_location w) const {
     return ndarray<T, E...>(list_values(name, w, dtype_of<T>, shape_t<E...>::value, written_));
   }
 

@@ -69,7 +69,7 @@ namespace deft::ext {
 /// The output that stands for `x`. An elementwise expression becomes one node: the operation itself
 /// if it is a single one without literals, else a fused node with its program.
 template <class Kernels, class X>
-output lower(const X& x, const source_place& w) {
+output lower(const X& x, const source_location& w) {
   if constexpr (!detail::is_call<X>) {
     return detail::operand_handle(x);
   } else if constexpr (X::operations == 1 && detail::literals_in<X> == 0) {
@@ -86,7 +86,7 @@ output lower(const X& x, const source_place& w) {
 namespace deft::detail {
 
 template <class K, class X>
-output any_lower(const X& x, const source_place& w) {
+output any_lower(const X& x, const source_location& w) {
   if constexpr (!typed_expression<X>)
     return any_tensor(x).unchecked();
   else
@@ -95,12 +95,12 @@ output any_lower(const X& x, const source_place& w) {
 
 /// Adds the node of `o` on lowered inputs; compiled once for all types of operands.
 template <class Op>
-DEFT_NOINLINE any_tensor apply_any(const Op& o, std::span<const output> inputs, source_place w) {
+DEFT_NOINLINE any_tensor apply_any(const Op& o, std::span<const output> inputs, source_location w) {
   return add_node(record_of<Op>, encode(o), inputs, w);
 }
 /// Adds the node of a named operation on `x…`, each lowered first.
 template <class K, class Op, class... X>
-auto apply(const Op& o, source_place w, const X&... x) {
+auto apply(const Op& o, source_location w, const X&... x) {
   if constexpr ((std::same_as<X, refused> || ...)) {
     return refused();
   } else {
@@ -113,7 +113,7 @@ auto apply(const Op& o, source_place w, const X&... x) {
 namespace deft::ext {
 
 /// Adds a node to `g` that has the record and the attributes of `o`, and whatever else `r` says:
-/// `add_node(current_graph(), o, {.inputs = in, .place = w})`. Throws as graph::add does.
+/// `add_node(current_graph(), o, {.inputs = in, .location = w})`. Throws as graph::add does.
 template <class Op>
 node_ref add_node(graph g, const Op& o, node_request r = {}) {
   r.def = &record_of<Op>;
@@ -125,16 +125,16 @@ node_ref add_node(graph g, const Op& o, node_request r = {}) {
 /// returns its first output; `tensor_of<T, Shape>(make_node(…))` if dtype and shape are known at
 /// compile time. Throws what the shape rule throws.
 template <class Op, expression... X, class K = kernels_for<std::tuple<X...>>>
-any_tensor make_node(const Op& o, source_place w, const X&... x) {
-  static_cast<void>(&detail::compile_own<Op, void>);
+any_tensor make_node(const Op& o, source_location w, const X&... x) {
+  static_cast<void>(&detail::compile_user_op<Op, void>);
   const std::array<output, sizeof...(X)> in{detail::any_lower<K>(x, w)...};
   return detail::apply_any(o, in, w);
 }
 
 /// The same for a number of inputs that is known only at run time.
 template <class Op>
-any_tensor make_node_of(const Op& o, source_place w, std::span<const output> inputs) {
-  static_cast<void>(&detail::compile_own<Op, void>);
+any_tensor make_node_of(const Op& o, source_location w, std::span<const output> inputs) {
+  static_cast<void>(&detail::compile_user_op<Op, void>);
   return detail::apply_any(o, inputs, w);
 }
 

@@ -53,11 +53,11 @@ class tensor : public detail::feed_forms<T, E...> {
   static constexpr dims extents() { return shape_type::value; }
 
   /// An empty handle; using it throws failed_precondition, which names this source location.
-  tensor(detail::nothing_yet = detail::nothing_yet(), ext::source_place w = ext::here())
+  tensor(detail::nothing_yet = detail::nothing_yet(), ext::source_location w = ext::here())
       : output_(detail::declared_empty(w)) {}
   /// The tensor of a node's output, as handle() yields it. Throws invalid_argument if dtype or
   /// shape differ; see the constructor from an any_tensor.
-  explicit tensor(ext::output o, ext::source_place w = {})
+  explicit tensor(ext::output o, ext::source_location w = {})
       : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
   /// @cond
   /// Of that type, as the caller knows.
@@ -69,7 +69,7 @@ class tensor : public detail::feed_forms<T, E...> {
   /// Lowers the expression. Nodes made by operators report this source location.
   template <class X, class Kernels = ext::kernels_for<X>>
   requires(ext::typed_expression<X> && !std::derived_from<X, tensor>)
-      tensor(const X& x, ext::source_place w = ext::here()) {  // NOLINT: implicit on purpose
+      tensor(const X& x, ext::source_location w = ext::here()) {  // NOLINT: implicit on purpose
     if constexpr (!std::is_same_v<T, ext::value_type_of<X>>)
       static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
                     "[tensor] the expression has another dtype than the tensor that names it: use "
@@ -89,11 +89,12 @@ class tensor : public detail::feed_forms<T, E...> {
   /// From an any_tensor, which stays the same tensor: `same(t, x)`. Throws invalid_argument if
   /// dtype or shape differ; where an extent of x is known only at run time, a run whose value has
   /// another one throws it, with this source location.
-  explicit tensor(const any_tensor& x, ext::source_place w = ext::here()) : tensor(x.handle(), w) {}
+  explicit tensor(const any_tensor& x, ext::source_location w = ext::here())
+      : tensor(x.handle(), w) {}
 
   /// The value of a node: `tensor<float, dyn, 10>(g.find("logits"))`. Throws not_found if `n` is
   /// empty, and as for an any_tensor.
-  explicit tensor(const ext::node_ref& n, ext::source_place w = ext::here())
+  explicit tensor(const ext::node_ref& n, ext::source_location w = ext::here())
       : tensor(detail::value_of(n, w), w) {}
 
   /// @cond refused
@@ -191,7 +192,7 @@ tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 }  // namespace detail
 
 template <ext::typed_expression X, class Kernels>
-any_tensor::any_tensor(const X& x, ext::source_place w) : output_(ext::lower<Kernels>(x, w)) {}
+any_tensor::any_tensor(const X& x, ext::source_location w) : output_(ext::lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It replaces
 /// the expression wherever it is written. Throws failed_precondition for an empty tensor,

@@ -64,7 +64,7 @@ namespace detail {
 /// kernels/cpu/kernel_hook.hpp defines it, and it registers kernels before main. It is never
 /// called, and in other files it is not defined.
 template <class Op, class T>
-void compile_own();
+void compile_user_op();
 
 struct refused;
 struct element_access;  // `x[i]`, `x(i)` and `for (auto e : x)` as messages name them
@@ -196,7 +196,7 @@ literal literal_of(S s) {
 /// Throws invalid_argument: `v` does not fit `type`; `node` and `w` are the operation or tensor
 /// that it was written for, and its source location.
 [[noreturn]] void refuse_literal(const literal& v, dtype type, std::string node = {},
-                                 source_place w = {});
+                                 source_location w = {});
 /// A literal as dtype T. Throws invalid_argument if T cannot represent it.
 template <class T, class S>
 T survive(S s) {

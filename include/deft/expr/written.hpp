@@ -16,7 +16,7 @@ class written {
  public:
   /// Records the scopes in force. Throws invalid_argument for a literal that does not fit,
   /// failed_precondition for an empty tensor.
-  written(const op_def& op, attr_list (*attributes)(), source_place w,
+  written(const op_def& op, attr_list (*attributes)(), source_location w,
           std::initializer_list<written_operand> operands);
   written(const written& o) noexcept;
   written(written&& o) noexcept;
@@ -51,7 +51,8 @@ class written_operand {
 /// The output that stands for an expression: one node if all of it was written in the same scopes,
 /// with the program that `program` gives, or the operation itself where that is nullptr; else a
 /// node for each operation, in its own scopes.
-output lower_written(const written& w, const program_ref& (*program)(), const source_place& place);
+output lower_written(const written& w, const program_ref& (*program)(),
+                     const source_location& location);
 
 /// A step of an expression, each after its operands.
 struct token {

@@ -28,7 +28,7 @@ struct written_operation {
   const op_def* op;
   attr_list (*attributes)();
   scope_ref scope;
-  source_place place;
+  source_location location;
   std::array<operand, 3> places;  ///< of which there are `count`
   std::size_t count = 0;
   mutable std::atomic<std::uint32_t> references{1};
@@ -67,40 +67,40 @@ void written_operation::operator delete(void* block) {
 namespace {
 
 /// Where an operation within was called by name.
-source_place named_place(const written_operation& x) {
-  if (x.place.known()) return x.place;
+source_location named_location(const written_operation& x) {
+  if (x.location.known()) return x.location;
   for (const auto& o : x.operands())
     if (const auto* inner = std::get_if<written>(&o))
-      if (const source_place w = named_place(**inner); w.known()) return w.nearby();
+      if (const source_location w = named_location(**inner); w.known()) return w.nearby();
   return {};
 }
 /// Where the first tensor was made.
-source_place operand_place(const written_operation& x) {
+source_location operand_location(const written_operation& x) {
   for (const auto& o : x.operands()) {
-    source_place w;
+    source_location w;
     if (const auto* tensor = std::get_if<output>(&o))
-      w = tensor->node ? tensor->node->place() : w;
+      w = tensor->node ? tensor->node->location() : w;
     else if (const auto* inner = std::get_if<written>(&o))
-      w = operand_place(**inner);
+      w = operand_location(**inner);
     if (w.known()) return w.nearby();
   }
   return {};
 }
 /// An operator does not know its line, but its operands know theirs.
-source_place place_near(const written_operation& x) {
-  const source_place w = named_place(x);
-  return w.known() ? w : operand_place(x);
+source_location location_near(const written_operation& x) {
+  const source_location w = named_location(x);
+  return w.known() ? w : operand_location(x);
 }
 
 }  // namespace
 
-written::written(const op_def& op, attr_list (*attributes)(), source_place w,
+written::written(const op_def& op, attr_list (*attributes)(), source_location w,
                  std::initializer_list<written_operand> operands) {
   auto made = std::make_unique<written_operation>();
   made->op = &op;
   made->attributes = attributes;
   made->scope = current_scope();
-  made->place = w;
+  made->location = w;
   for (const auto& o : operands) {
     auto& to = made->places[made->count++];
     if (o.tensor_)
@@ -114,8 +114,8 @@ written::written(const op_def& op, attr_list (*attributes)(), source_place w,
   for (const auto& o : operands) {
     ++number;
     if (o.tensor_ && !o.tensor_->node)
-      refuse_empty_operand(op.name, number, place_near(*made), *o.tensor_);
-    if (!o.fits_) refuse_literal(o.unfit_, o.type_, std::string(op.name), place_near(*made));
+      refuse_empty_operand(op.name, number, location_near(*made), *o.tensor_);
+    if (!o.fits_) refuse_literal(o.unfit_, o.type_, std::string(op.name), location_near(*made));
   }
   operation_ = made.release();
 }
@@ -167,7 +167,7 @@ void gather(const written_operation& x, few_outputs& inputs, few_literals& liter
 
 /// A node per operation, each in the scopes that it was written in: an expression over
 /// several devices is split between them; the plan fuses each part again.
-output lower_apart(const written_operation& x, const source_place& w) {
+output lower_apart(const written_operation& x, const source_location& w) {
   few_outputs in;
   for (const auto& o : x.operands())
     if (const auto* inner = std::get_if<written>(&o)) {
@@ -178,7 +178,8 @@ output lower_apart(const written_operation& x, const source_place& w) {
     } else {
       in.push_back(std::get<output>(o));
     }
-  return add_node(*x.op, x.attributes(), in, x.place.known() ? x.place : w, &x.scope).handle();
+  return add_node(*x.op, x.attributes(), in, x.location.known() ? x.location : w, &x.scope)
+      .handle();
 }
 
 /// Those of a fused node. A thread keeps the last ones: an expression that is written in a loop has
@@ -201,16 +202,16 @@ attr_list attributes_of(const program_ref& program, const few_literals& literals
 }  // namespace
 
 output lower_written(const written& expression, const program_ref& (*program)(),
-                     const source_place& w) {
+                     const source_location& w) {
   const written_operation& x = *expression;
   if (!written_together(x, x.scope)) return lower_apart(x, w);
   few_outputs inputs;
   few_literals literals;
   gather(x, inputs, literals);
-  const source_place place = w.known() ? w : place_near(x);
-  if (!program) return add_node(*x.op, x.attributes(), inputs, place, &x.scope).handle();
+  const source_location location = w.known() ? w : location_near(x);
+  if (!program) return add_node(*x.op, x.attributes(), inputs, location, &x.scope).handle();
   static const op_def& fused = *find_op("fused");
-  return add_node(fused, attributes_of(program(), literals), inputs, place, &x.scope).handle();
+  return add_node(fused, attributes_of(program(), literals), inputs, location, &x.scope).handle();
 }
 
 program_ref make_program(std::span<const token> tokens) {

@@ -4,7 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/feed_ref.hpp>
-#include <deft/core/place.hpp>
+#include <deft/core/location.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <memory>
 #include <optional>
@@ -132,7 +132,7 @@ class function_body {
   function_body(const function_body&) = delete;
 
   /// The next parameter. All come before the first value that is captured.
-  output parameter(const tensor_type& t, source_place w = {});
+  output parameter(const tensor_type& t, source_location w = {});
   /// Ends the body. Throws invalid_argument for a result that is not a value of this graph or of
   /// one around it.
   written_function finish(std::span<const output> results);

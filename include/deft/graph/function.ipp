@@ -78,7 +78,7 @@ void validate(const function_def& f) {
       throw error(
           errc::invalid_argument,
           str("[function] \"", f.name, "\" has no parameter ", number, " of ", n.outputs[0]),
-          n.name, n.place);
+          n.name, n.location);
   }
   validate(f.body, f.results);
   if (!std::ranges::is_partitioned(f.results, [](const edge_def& e) { return e.port != run_only; }))
@@ -121,12 +121,12 @@ void graph_state::number_calls(node_request& r) {
 
 namespace {
 
-output fed_output(graph_state& g, std::size_t number, const tensor_type& t, source_place w) {
+output fed_output(graph_state& g, std::size_t number, const tensor_type& t, source_location w) {
   const scope_ref nowhere;
   fed_value value = fed(number, t);
   return {g.add({.def = value.op,
                  .attributes = std::move(value.attributes),
-                 .place = w,
+                 .location = w,
                  .scope = &nowhere}),
           0};
 }
@@ -141,7 +141,7 @@ output graph_state::variable_inside(const node_ref& v) {
   const scope_ref nowhere;
   node_ref made = add({.def = first ? v->def : find_op("read_variable"),
                        .attributes = v->attributes,
-                       .place = v->place(),
+                       .location = v->location(),
                        .scope = &nowhere,
                        .device = v->device(),
                        .keeps = v});
@@ -159,14 +159,14 @@ output graph_state::inside(const output& o) {
     const scope_ref nowhere;
     return {add({.def = o.node->def,
                  .attributes = o.node->attributes,
-                 .place = o.node->place(),
+                 .location = o.node->location(),
                  .scope = &nowhere,
                  .device = o.node->device()}),
             0};
   }
   const output value = body->outer->inside(o);
   const output parameter =
-      fed_output(*this, body->parameters + body->captured.size(), o.type(), o.node->place());
+      fed_output(*this, body->parameters + body->captured.size(), o.type(), o.node->location());
   body->captured.push_back({o, value, parameter.node});
   return parameter;
 }
@@ -181,7 +181,7 @@ node_ref graph_state::add_to_body(node_request&& r, const scope_ref& s) {
     throw error(errc::failed_precondition,
                 str("[variable] \"", r.variable->name, "\" is made in the body of \"", body->name,
                     "\": make it outside, and use it there"),
-                r.variable->name, r.place);
+                r.variable->name, r.location);
   std::vector<output> inputs;
   for (const auto& i : r.inputs) inputs.push_back(inside(i));
   r.inputs = inputs;
@@ -234,7 +234,7 @@ void function_body::end() {
   body.uses.clear();
 }
 
-output function_body::parameter(const tensor_type& t, source_place w) {
+output function_body::parameter(const tensor_type& t, source_location w) {
   body_state& body = *body_.state_->body;
   if (!body.captured.empty())
     fail(errc::failed_precondition, "[function] a parameter of \"", name_,
@@ -253,11 +253,11 @@ written_function function_body::finish(std::span<const output> results) {
     if (wanted.back().node->owner() != body_.state_.get())
       throw error(errc::invalid_argument,
                   str("[function] a result of \"", name_, "\" is of another graph"),
-                  name_of(*r.node), r.node->place());
+                  name_of(*r.node), r.node->location());
     if (r.node->outputs.empty())
       throw error(errc::invalid_argument,
                   str("[function] a result of \"", name_, "\" is an operation without a value"),
-                  name_of(*r.node), r.node->place());
+                  name_of(*r.node), r.node->location());
   }
   for (const auto& n : body.effects) wanted.push_back({n, run_only});
   auto made = std::make_shared<function_def>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/graph/graph.hpp: a graph that expressions are written into: hash-consing, names, variables.
 #pragma once
-#include <deft/core/place.hpp>
+#include <deft/core/location.hpp>
 #include <deft/device/scope.hpp>
 #include <deft/graph/node.hpp>
 #include <memory>
@@ -21,12 +21,12 @@ class function_body;
 /// body of a function in the graph of `n`, else the graph of `n`.
 graph graph_for(const node& n);
 
-/// The argument of graph::add; what is not stated is left out: `g.add({.def = &d, .place = w})`.
+/// The argument of graph::add; what is not stated is left out: `g.add({.def = &d, .location = w})`.
 struct node_request {
   const op_def* def = nullptr;
   attr_list attributes = {};
   std::span<const output> inputs = {};
-  source_place place = {};
+  source_location location = {};
   const scope_ref* scope = nullptr;              ///< nullptr: the thread's current scope
   std::string name = {};                         ///< own name; empty: from the operation
   std::unique_ptr<variable_info> variable = {};  ///< for variables
@@ -116,15 +116,15 @@ namespace ext {
 
 /// While it lives, nodes that this thread writes have `place` as their source location: for
 /// nodes that the library adds on behalf of a user's line. An unknown location changes nothing.
-class [[nodiscard]] place_scope {
+class [[nodiscard]] location_scope {
  public:
-  explicit place_scope(source_place place);
-  ~place_scope();
-  place_scope(const place_scope&) = delete;
+  explicit location_scope(source_location location);
+  ~location_scope();
+  location_scope(const location_scope&) = delete;
 
  private:
-  source_place mine_;
-  const source_place* outer_;
+  source_location mine_;
+  const source_location* outer_;
 };
 
 }  // namespace ext

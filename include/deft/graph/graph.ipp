@@ -72,7 +72,7 @@ const std::string& name_of(const node& n) { return n.owner()->name_of(n); }
 
 void rethrow_at(const error& e, const node& n) {
   if (!e.node().empty()) throw e;
-  throw e.with_node(name_of(n), n.place(), e.device());
+  throw e.with_node(name_of(n), n.location(), e.device());
 }
 
 }  // namespace ext
@@ -86,13 +86,13 @@ std::shared_ptr<ext::graph_state> new_state() {
   return {it, [kept = std::move(state)](ext::graph_state* s) { s->end_collections(); }};
 }
 thread_local graph* thread_graph = nullptr;
-constinit thread_local const ext::source_place* thread_place = nullptr;
+constinit thread_local const ext::source_location* thread_location = nullptr;
 }  // namespace
 
 graph::graph() : state_(new_state()) {}
 
 ext::node_ref graph::add(ext::node_request&& r) {
-  if (thread_place) r.place = *thread_place;
+  if (thread_location) r.location = *thread_location;
   return state_->add(std::move(r));
 }
 std::size_t graph::size() const {
@@ -153,10 +153,11 @@ graph_scope::graph_scope(graph g) : mine_(std::move(g)), outer_(thread_graph) {
 }
 graph_scope::~graph_scope() { thread_graph = outer_; }
 
-place_scope::place_scope(source_place place) : mine_(place), outer_(thread_place) {
-  if (mine_.known()) thread_place = &mine_;
+location_scope::location_scope(source_location location)
+    : mine_(location), outer_(thread_location) {
+  if (mine_.known()) thread_location = &mine_;
 }
-place_scope::~place_scope() { thread_place = outer_; }
+location_scope::~location_scope() { thread_location = outer_; }
 
 }  // namespace ext
 

@@ -54,7 +54,7 @@ struct node_def {
   placement requested;  ///< as written
   placement device;     ///< full name, once placed
   node_name name;
-  owned_place place;
+  owned_location location;
   const op_def* written = nullptr;  ///< what folding replaced by a constant; not sent
 };
 

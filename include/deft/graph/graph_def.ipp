@@ -34,7 +34,7 @@ class flattener {
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
         throw error(errc::invalid_argument, error_reason::not_needed,
                     "no fetch needs the tensor that is fed", name_of(*feeds[i].node),
-                    feeds[i].node->place());
+                    feeds[i].node->location());
   }
   flat_graph take() { return std::move(flat_); }
 
@@ -121,7 +121,7 @@ class flattener {
     d.outputs = n->outputs;
     d.requested = n->device();
     d.name = node_name(node_ref(n));
-    d.place = n->place();
+    d.location = n->location();
     numbers_.emplace(n, static_cast<std::uint32_t>(flat_.graph.nodes.size()));
     flat_.graph.nodes.push_back(std::move(d));
   }
@@ -133,7 +133,7 @@ class flattener {
         throw error(errc::unimplemented,
                     str("[", n.def->name, "] variable \"", r.ref.key.name,
                         "\" is fed, and used in a function: give the function its value"),
-                    name_of(n), n.place());
+                    name_of(n), n.location());
   }
 
   void add_feed(std::size_t feed) {
@@ -145,7 +145,7 @@ class flattener {
     d.outputs = {o.type()};
     d.requested = o.node->device();
     d.name = node_name(o.node);
-    d.place = o.node->place();
+    d.location = o.node->location();
     flat_.feeds[feed] = static_cast<std::uint32_t>(flat_.graph.nodes.size());
     flat_.graph.nodes.push_back(std::move(d));
   }
@@ -220,7 +220,7 @@ void validate(const graph_def& g) {
           fail(errc::invalid_argument, "[", n.op->name, "] output ", o, " is ", out[o], ", not ",
                n.outputs[o]);
     } catch (const error& e) {
-      throw e.with_node(n.name, n.place);
+      throw e.with_node(n.name, n.location);
     }
   }
 }

@@ -168,7 +168,7 @@ node_ref graph_state::add(node_request&& r) {
   for (std::size_t i = 0; i < r.inputs.size(); ++i)
     if (!r.inputs[i])
       throw error(errc::failed_precondition, str("an empty tensor is used as operand ", i + 1),
-                  std::string(r.name.empty() ? r.def->name : r.name), r.place);
+                  std::string(r.name.empty() ? r.def->name : r.name), r.location);
   const scope_ref& s = r.scope ? *r.scope : current_scope();
   number_calls(r);
   return body ? add_to_body(std::move(r), s) : add_here(std::move(r), s, controls_of(s));
@@ -182,7 +182,7 @@ node_ref graph_state::add_here(node_request&& r, const scope_ref& s,
       return resolve_device(
           s, {r.def->name, r.name, valued ? r.inputs[0].type().type : dtype::none, r.def->role});
     } catch (const error& e) {  // of a device function
-      throw e.with_node(std::string(r.name.empty() ? r.def->name : r.name), r.place);
+      throw e.with_node(std::string(r.name.empty() ? r.def->name : r.name), r.location);
     }
   };
   placement device = r.device ? *r.device : wanted();
@@ -233,7 +233,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
     }
     infer_types(*r.def, {in_types_, r.attributes}, out_types_);
   } catch (const error& e) {
-    throw e.with_node(str(prefix, printable(r.name.empty() ? r.def->name : r.name)), r.place);
+    throw e.with_node(str(prefix, printable(r.name.empty() ? r.def->name : r.name)), r.location);
   }
   std::string name;
   if (!r.name.empty()) {
@@ -247,17 +247,17 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   p.def = r.def;
   p.id = ++detail::last_node_id;
   p.hash = key.hash;
-  p.place = r.place;
+  p.location = r.location;
   p.outputs = share(out_types_);
   p.attributes = std::move(r.attributes);
   if (key.controls.empty() && !r.variable && !r.keeps)
-    p.context = context_for(key.device, prefix, r.place.file);
+    p.context = context_for(key.device, prefix, r.location.file);
   else
     p.context =
         shared_ref<node_context>::make(node_context{this,
                                                     key.device,
                                                     std::string(prefix),
-                                                    r.place.file,
+                                                    r.location.file,
                                                     {key.controls.begin(), key.controls.end()},
                                                     std::move(r.keeps),
                                                     std::move(r.variable)});
@@ -278,10 +278,11 @@ void graph_state::check_owners(const node_request& r, std::span<const node_ref> 
     if (!n || n->owner() == this) return;
     if (const auto& of = n->owner()->body)
       fail(errc::invalid_argument, "[", r.def->name, "] the ", n->def->name, " made ",
-           where_of(n->place()), " is in the body of \"", of->name,
+           where_of(n->location()), " is in the body of \"", of->name,
            "\": only the results of the body can be used outside");
     const auto which = number ? str("number ", number, " is ") : std::string();
-    const auto made = n->place().known() ? str(" made ", where_of(n->place())) : std::string();
+    const auto made =
+        n->location().known() ? str(" made ", where_of(n->location())) : std::string();
     fail(errc::invalid_argument, "[", r.def->name, "] ", rule, ": ", which, "the ", n->def->name,
          made,
          "; auto scope = as_default(graph_of(t)) makes the graph of a tensor t current in this "
@@ -312,10 +313,10 @@ void graph_state::check_new_variable(const node_request& r, const std::string& n
   const node& other = *taken->second;
   throw error(errc::already_exists,
               other.variable() ? str("[variable] a variable named \"", name,
-                                     "\" exists already: it was made ", where_of(other.place()))
+                                     "\" exists already: it was made ", where_of(other.location()))
                                : str("[variable] the name \"", name, "\" is taken by the ",
-                                     other.def->name, " made ", where_of(other.place())),
-              name, r.place);
+                                     other.def->name, " made ", where_of(other.location())),
+              name, r.location);
 }
 
 std::string graph_state::unique_name(const std::string& base) {
@@ -347,7 +348,7 @@ void graph_state::alias(const node_ref& n, const std::string& name) {
   auto [at, fresh] = names_.emplace(name, n.get());
   if (!fresh && at->second != n.get())
     fail(errc::already_exists, "[name] the name \"", name, "\" is taken by the node made ",
-         where_of(at->second->place()));
+         where_of(at->second->location()));
   if (fresh) aliases_.emplace(n.get(), name);
 }
 

@@ -2,7 +2,7 @@
 // deft/graph/node.hpp: nodes of the dataflow graph and the handles that keep them alive.
 #pragma once
 #include <atomic>
-#include <deft/core/place.hpp>
+#include <deft/core/location.hpp>
 #include <deft/core/shared_ref.hpp>
 #include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
@@ -75,7 +75,7 @@ struct node_context {
   graph_state* owner = nullptr;
   placement device;       ///< as requested; nullptr: any device
   std::string prefix;     ///< name scope of the first writer
-  const char* file = "";  ///< of the source_place
+  const char* file = "";  ///< of the source_location
 
   std::vector<node_ref> controls = {};
   node_ref keeps = {};  ///< kept alive by the node, not needed to run: a variable
@@ -89,7 +89,7 @@ struct node {
     const op_def* def = nullptr;
     std::uint64_t id = 0;
     std::uint32_t hash = 0;
-    source_place place;
+    source_location location;
     type_list outputs;
     attr_list attributes;
     shared_ref<node_context> context;  ///< for this file
@@ -112,7 +112,7 @@ struct node {
   const node_ref& keeps() const { return context_->keeps; }
   /// Null if it is not a variable.
   const variable_info* variable() const { return context_->variable.get(); }
-  source_place place() const { return {context_->file, line_ >> 1, (line_ & 1) != 0}; }
+  source_location location() const { return {context_->file, line_ >> 1, (line_ & 1) != 0}; }
   placement device() const { return context_->device; }
   const std::string& prefix() const { return context_->prefix; }
   graph_state* owner() const { return context_->owner; }
@@ -129,7 +129,7 @@ struct node {
         outputs(std::move(p.outputs)),
         attributes(std::move(p.attributes)),
         hash_(p.hash),
-        line_(p.place.line << 1 | unsigned{p.place.approximate}),
+        line_(p.location.line << 1 | unsigned{p.location.approximate}),
         context_(std::move(p.context)) {}
 
   std::uint32_t hash_, line_;  ///< the line, and in the lowest bit whether it is only near

@@ -198,7 +198,7 @@ void serialize(Archive& ar, tensor_type& t, unsigned) {
 }
 
 template <class Archive>
-void serialize(Archive& ar, owned_place& w, unsigned) {
+void serialize(Archive& ar, owned_location& w, unsigned) {
   if constexpr (Archive::is_saving::value) {
     detail::write_text(ar, "file", w.file);
     ar& named("line", w.line) & named("approximate", w.approximate);
@@ -207,7 +207,7 @@ void serialize(Archive& ar, owned_place& w, unsigned) {
     unsigned line = 0;
     bool approximate = false;
     ar& named("file", file) & named("line", line) & named("approximate", approximate);
-    w = owned_place(detail::file_of_wire(file), line, approximate);
+    w = owned_location(detail::file_of_wire(file), line, approximate);
   }
 }
 
@@ -300,7 +300,7 @@ void serialize(Archive& ar, node_def& n, unsigned) {
       named("controls", n.controls) & named("outputs", n.outputs);
   detail::serialize_device(ar, "requested", n.requested);
   detail::serialize_device(ar, "device", n.device);
-  ar& named("place", n.place);
+  ar& named("location", n.location);
 }
 
 }  // namespace ext

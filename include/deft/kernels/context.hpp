@@ -60,7 +60,7 @@ class rendezvous {
 struct node_label {
   const op_def* op = nullptr;
   node_name name;
-  owned_place place;
+  owned_location location;
   placement device = nullptr;
 };
 

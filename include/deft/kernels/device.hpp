@@ -48,7 +48,7 @@ class device_step {
   /// After the end of a run that has failed: whether what changes variables may have begun.
   virtual bool has_updated() const { return true; }
   /// Where kernels of the run record errors. Changes only after an error.
-  virtual const void* place() const { return nullptr; }
+  virtual const void* block_address() const { return nullptr; }
 
  private:
   std::function<std::string(std::uint32_t)> name_;
@@ -126,8 +126,8 @@ class device_runtime {
     r.what.run(r.call);
   }
   /// Captures launches without starting them; null if the device cannot. The graph is valid as long
-  /// as the kernels are not prepared again, and the pointers in the requests, `step->place()` and
-  /// `code_version()` do not change.
+  /// as the kernels are not prepared again, and the pointers in the requests,
+  /// `step->block_address()` and `code_version()` do not change.
   virtual std::unique_ptr<launch_graph> capture(std::span<const launch_request> launches,
                                                 device_step* step) {
     return static_cast<void>(launches), static_cast<void>(step), nullptr;

@@ -11,12 +11,12 @@ namespace deft::ext {
 
 /// Element `element` of a row's operands.
 struct lane_values {
-  struct place {
+  struct element_at {
     const row_call& row;
     std::int64_t element;
   };
   template <class T, int K>
-  static DEFT_HD num::lane<T> load(const place& at, int) {
+  static DEFT_HD num::lane<T> load(const element_at& at, int) {
     return static_cast<const T*>(at.row.in[K])[at.row.mask[K] ? at.element : 0];
   }
   template <class Op, class... V>
@@ -34,11 +34,12 @@ struct lane_row {
   static void run(const row_call& c) {
     R* const out = static_cast<R*>(c.out);
     for (std::int64_t i = 0; i < c.n; ++i)
-      out[i] = deft::detail::evaluation<X, lane_values, 0, 0>::run(lane_values::place{c, i}, 0).v;
+      out[i] =
+          deft::detail::evaluation<X, lane_values, 0, 0>::run(lane_values::element_at{c, i}, 0).v;
   }
-  static const own_kernel entry;
+  static const user_kernel entry;
 };
 template <class Op, class T>
-const own_kernel lane_row<Op, T>::entry{record_of<Op>, dtype_of<T>, dtype_of<R>, {&run, 1}};
+const user_kernel lane_row<Op, T>::entry{record_of<Op>, dtype_of<T>, dtype_of<R>, {&run, 1}};
 
 }  // namespace deft::ext

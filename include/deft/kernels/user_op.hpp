@@ -9,16 +9,16 @@
 namespace deft::ext {
 
 /// A kernel of an operation that is not in the catalog. See registry.
-class own_kernel : public registry<own_kernel>::link {
+class user_kernel : public registry<user_kernel>::link {
  public:
-  static registry<own_kernel> all;
+  static registry<user_kernel> all;
 
   /// The row of an elementwise operation for operands of that dtype.
-  own_kernel(const op_def& op, dtype operand, dtype result, compiled_row row);
+  user_kernel(const op_def& op, dtype operand, dtype result, compiled_row row);
   /// A kernel for several dtypes.
-  own_kernel(const op_def& op, dtype_set types, kernel_factory make);
+  user_kernel(const op_def& op, dtype_set types, kernel_factory make);
   /// One of whole values.
-  own_kernel(const op_def& op, dtype_set types, value_kernel_factory make);
+  user_kernel(const op_def& op, dtype_set types, value_kernel_factory make);
 
   const op_def& op() const { return op_; }
   dtype_set types() const { return types_; }
@@ -40,6 +40,6 @@ class own_kernel : public registry<own_kernel>::link {
 
 /// Those that have been added, a line for each operation, in the order of names; rows have
 /// no factory.
-std::vector<kernel_entry> own_kernel_lines();
+std::vector<kernel_entry> user_kernel_lines();
 
 }  // namespace deft::ext

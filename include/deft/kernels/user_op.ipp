@@ -6,24 +6,24 @@
 
 namespace deft::ext {
 
-constinit registry<own_kernel> own_kernel::all;
+constinit registry<user_kernel> user_kernel::all;
 
-own_kernel::own_kernel(const op_def& op, dtype operand, dtype result, compiled_row row)
+user_kernel::user_kernel(const op_def& op, dtype operand, dtype result, compiled_row row)
     : op_(op), types_{operand}, result_(result), row_(row) {
   all.add(*this);
 }
-own_kernel::own_kernel(const op_def& op, dtype_set types, kernel_factory factory)
+user_kernel::user_kernel(const op_def& op, dtype_set types, kernel_factory factory)
     : op_(op), types_(types), make_(factory) {
   all.add(*this);
 }
-own_kernel::own_kernel(const op_def& op, dtype_set types, value_kernel_factory factory)
+user_kernel::user_kernel(const op_def& op, dtype_set types, value_kernel_factory factory)
     : op_(op), types_(types), make_value_(factory) {
   all.add(*this);
 }
 
-std::vector<kernel_entry> own_kernel_lines() {
+std::vector<kernel_entry> user_kernel_lines() {
   std::map<std::string_view, kernel_entry> made;
-  for (const auto& k : own_kernel::all) {
+  for (const auto& k : user_kernel::all) {
     kernel_entry& e = made[k.op().name];
     e.op = k.op().name;
     e.types = e.types | k.types();

@@ -15,7 +15,7 @@ namespace deft::ext {
 // Kernels of such operations, unlike the catalog's, are compiled where they are used.
 
 template <class Op>
-inline constexpr bool is_own = !op::catalog::has<record_type<Op>>;
+inline constexpr bool is_user_op = !op::catalog::has<record_type<Op>>;
 
 template <class Op>
 struct own_operation {
@@ -98,10 +98,10 @@ struct own_algorithm {
     else
       return all_dtypes | dtype_set{dtype::none};
   }
-  static const own_kernel entry;
+  static const user_kernel entry;
 };
 template <class Op>
-const own_kernel own_algorithm<Op>::entry{record_of<Op>, types(), make()};
+const user_kernel own_algorithm<Op>::entry{record_of<Op>, types(), make()};
 
 /// Compiles Op for T by `Kernels`, the file's hook, where its typing rule accepts that.
 template <class Kernels, class Op, class T>
@@ -112,7 +112,7 @@ void use_row() {
 
 /// Op, of the program's own, on operands of T; of any dtype if that is void.
 template <class Kernels, class Op, class T>
-void use_own() {
+void use_user_op() {
   static_cast<void>(&own_operation<Op>::entry);
   if constexpr (requires { Op::typing_rule; }) {
     static_assert(deft::detail::field_names<Op>.empty(),

@@ -23,12 +23,12 @@ class widened_kernel final : public kernel {
     for (std::size_t i = 0; i < in_.size(); ++i) {
       in[i] = c.in[i];
       if (!in_[i].cast) continue;
-      void* const wide = place(c, in_[i]);
+      void* const wide = address_of(c, in_[i]);
       convert(c, in_[i], c.in[i], wide);
       in[i] = wide;
     }
     for (std::size_t o = 0; o < out_.size(); ++o)
-      out[o] = out_[o].cast && c.out[o] ? place(c, out_[o]) : c.out[o];
+      out[o] = out_[o].cast && c.out[o] ? address_of(c, out_[o]) : c.out[o];
     kernel_call own = c;
     own.in = in, own.out = out;
     own.scratch = static_cast<char*>(c.scratch) + scratch_;
@@ -69,7 +69,7 @@ class widened_kernel final : public kernel {
     }
     return wide;
   }
-  static void* place(const kernel_call& c, const operand& o) {
+  static void* address_of(const kernel_call& c, const operand& o) {
     return static_cast<char*>(c.scratch) + o.at;
   }
   static void convert(const kernel_call& c, const operand& o, const void* from, void* to) {

@@ -20,7 +20,7 @@ struct abs : elementwise<1> {
 namespace deft {
 /// Absolute value of each element. The smallest integer stays what it is; the gradient at 0 is 0.
 template <ext::expression X>
-auto abs(const X& x, ext::source_place w = ext::here()) {
+auto abs(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::abs>(w, x);
 }
 }  // namespace deft

@@ -35,7 +35,7 @@ struct agreed : typed_shape<agreed<First, Rest...>> {
 };
 
 std::vector<any_tensor> add_all_reduce(bool mean, std::span<const any_tensor> parts,
-                                       source_place w);
+                                       source_location w);
 
 template <class K, bool Mean, class X, class... Rest>
 auto all_reduce(const X& x, const Rest&... rest) {
@@ -64,7 +64,7 @@ auto all_reduce(const X& x, const Rest&... rest) {
   }
 }
 template <class K, bool Mean, class X>
-auto all_reduce_list(const std::vector<X>& list, source_place w) {
+auto all_reduce_list(const std::vector<X>& list, source_location w) {
   std::vector<any_tensor> parts;
   for (const X& x : list) parts.emplace_back(any_lower<K>(x, w));
   if constexpr (typed_expression<X>) {
@@ -92,11 +92,11 @@ auto all_reduce(const X& x, const Rest&... rest) {
 /// is empty.
 /// @{
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto all_reduce(const std::vector<X>& list, ext::source_place w = ext::here()) {
+auto all_reduce(const std::vector<X>& list, ext::source_location w = ext::here()) {
   return detail::all_reduce_list<K, false>(list, w);
 }
 inline std::vector<any_tensor> all_reduce(std::span<const any_tensor> list,
-                                          ext::source_place w = ext::here()) {
+                                          ext::source_location w = ext::here()) {
   return detail::add_all_reduce(false, list, w);
 }
 /// @}
@@ -109,11 +109,11 @@ auto all_reduce_mean(const X& x, const Rest&... rest) {
 /// The same for a list of them, as a std::vector. Throws invalid_argument if it is empty.
 /// @{
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto all_reduce_mean(const std::vector<X>& list, ext::source_place w = ext::here()) {
+auto all_reduce_mean(const std::vector<X>& list, ext::source_location w = ext::here()) {
   return detail::all_reduce_list<K, true>(list, w);
 }
 inline std::vector<any_tensor> all_reduce_mean(std::span<const any_tensor> list,
-                                               ext::source_place w = ext::here()) {
+                                               ext::source_location w = ext::here()) {
   return detail::add_all_reduce(true, list, w);
 }
 /// @}

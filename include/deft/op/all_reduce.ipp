@@ -19,7 +19,7 @@ ext::tensor_type op::all_reduce::infer(std::span<const ext::tensor_type> in) con
 }
 
 std::vector<any_tensor> detail::add_all_reduce(bool mean, std::span<const any_tensor> parts,
-                                               ext::source_place w) {
+                                               ext::source_location w) {
   if (parts.empty())
     throw error(errc::invalid_argument, "[all_reduce] expects one tensor at least, and got none",
                 {}, w);

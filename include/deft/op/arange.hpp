@@ -26,14 +26,14 @@ struct arange {
 namespace deft {
 
 namespace detail {
-any_tensor add_arange(const dims& declared, const size_argument& n, dtype type, source_place w);
+any_tensor add_arange(const dims& declared, const size_argument& n, dtype type, source_location w);
 /// The number of steps from `begin` to before `end`; none where they lead away from it.
 std::int64_t steps_between(std::int64_t begin, std::int64_t end, std::int64_t step);
 std::int64_t steps_between(double begin, double end, double step);
 any_tensor steps_between(const any_tensor& begin, const any_tensor& end, const any_tensor& step,
-                         source_place w);
+                         source_location w);
 any_tensor arange_from(const any_tensor& begin, const any_tensor& step, const size_argument& n,
-                       source_place w);
+                       source_location w);
 template <class T>
 using arange_number = std::conditional_t<is_floating_type<T>, double, std::int64_t>;
 
@@ -69,11 +69,11 @@ struct arange_type<void, A...> {
 };
 /// `wanted`: the dtype, or none for that of the tensors.
 any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argument& end,
-                      const any_argument& step, source_place w);
+                      const any_argument& step, source_location w);
 template <class A>
 inline constexpr bool is_any_tensor = expression<A> && !typed_expression<A>;
 template <class T, class A>
-any_tensor arange_operand(const A& a, source_place w) {
+any_tensor arange_operand(const A& a, source_location w) {
   if constexpr (scalar<A>)
     return literal_like(literal_of(a), dtype_of<T>, w);
   else
@@ -95,7 +95,7 @@ inline constexpr dtype dtype_or_none<void> = dtype::none;
 
 /// The numbers 0, 1, … up to the extent: `arange(shape<5>)`, `arange<float>(shape<5>)`.
 template <ext::element T = std::int64_t, std::int64_t N>
-auto arange(shape_t<N>, ext::source_place w = ext::here()) {
+auto arange(shape_t<N>, ext::source_location w = ext::here()) {
   if constexpr (!ext::is_numeric(dtype_of<T>) || N == dyn) {
     static_assert(detail::takes<op::arange, T, shape_t<N>>,
                   "[arange] expects a dtype of numbers, and a shape without dyn: use arange(n)");
@@ -107,7 +107,7 @@ auto arange(shape_t<N>, ext::source_place w = ext::here()) {
 /// `arange<float>(n)`. Throws invalid_argument, in the run for what only that knows, if n is
 /// negative.
 template <ext::element T = std::int64_t, ext::operand N>
-auto arange(const N& n, ext::source_place w = ext::here()) {
+auto arange(const N& n, ext::source_location w = ext::here()) {
   if constexpr (!ext::is_numeric(dtype_of<T>)) {
     static_assert(detail::takes<op::arange, T>, "[arange] expects a dtype of numbers");
     return detail::refused();
@@ -126,7 +126,7 @@ auto arange(const N& n, ext::source_place w = ext::here()) {
 /// int64, float or double. Throws invalid_argument for a step of 0, in the run if
 /// only that knows it.
 template <class T = void, ext::operand B, ext::operand E, ext::operand S = std::int64_t>
-auto arange(const B& begin, const E& end, const S& step = 1, ext::source_place w = ext::here()) {
+auto arange(const B& begin, const E& end, const S& step = 1, ext::source_location w = ext::here()) {
   using V = typename detail::arange_type<T, B, E, S>::type;
   if constexpr (detail::is_any_tensor<B> || detail::is_any_tensor<E> || detail::is_any_tensor<S>) {
     return detail::arange_any(detail::dtype_or_none<T>, detail::any_argument_of(begin),

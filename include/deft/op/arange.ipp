@@ -31,7 +31,7 @@ ext::tensor_type op::arange::infer(std::span<const ext::tensor_type> in) const {
 
 namespace detail {
 
-any_tensor add_arange(const dims& declared, const size_argument& n, dtype type, source_place w) {
+any_tensor add_arange(const dims& declared, const size_argument& n, dtype type, source_location w) {
   const run_extents e = declared_extents("arange", declared, {n}, type, w);
   std::vector<output> in;
   if (e.carrier.valid()) in.push_back(e.carrier.handle());
@@ -58,7 +58,7 @@ std::int64_t steps_between(double begin, double end, double step) {
 }
 
 any_tensor steps_between(const any_tensor& begin, const any_tensor& end, const any_tensor& step,
-                         source_place w) {
+                         source_location w) {
   if (is_floating(begin.type())) {
     const any_tensor b = cast(begin, dtype::float64, w), e = cast(end, dtype::float64, w),
                      s = cast(step, dtype::float64, w);
@@ -72,7 +72,7 @@ any_tensor steps_between(const any_tensor& begin, const any_tensor& end, const a
 }
 
 any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argument& end,
-                      const any_argument& step, source_place w) {
+                      const any_argument& step, source_location w) {
   const any_argument* const all[] = {&begin, &end, &step};
   const auto first =
       std::ranges::find_if(all, [](const any_argument* a) { return !a->is_literal; });
@@ -88,7 +88,7 @@ any_tensor arange_any(dtype wanted, const any_argument& begin, const any_argumen
 }
 
 any_tensor arange_from(const any_tensor& begin, const any_tensor& step, const size_argument& n,
-                       source_place w) {
+                       source_location w) {
   const any_tensor i = add_arange({dyn}, n, begin.type(), w);
   return i * step + begin;
 }

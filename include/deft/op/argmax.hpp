@@ -24,14 +24,14 @@ template <class Shape, int A>
 struct shape_without_axis {
   static constexpr dims value = op::without_axis(Shape::value, normalize_axis(A, Shape::value.n));
 };
-any_tensor add_argmax(const any_tensor& x, const dims& given, source_place w);
+any_tensor add_argmax(const any_tensor& x, const dims& given, source_location w);
 }  // namespace detail
 
 /// The index of the largest element along one axis, as int64: `argmax(logits, axis<1>)` of (n,10)
 /// is (n). Of equal elements the first counts; NaN counts as larger than any number. Throws
 /// invalid_argument if the axis has no elements.
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
-auto argmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+auto argmax(const X& x, axis_t<A> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
@@ -52,12 +52,12 @@ auto argmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
 template <ext::expression X, class K = ext::kernels_for<X>>
-any_tensor argmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
+any_tensor argmax(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);
 }
 /// The index of the largest of all elements, counted row by row, as an int64 scalar.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto argmax(const X& x, ext::source_place w = ext::here()) {
+auto argmax(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return argmax(reshape(x, shape<ext::extents_of<X>.elements()>, w), axis<0>, w);
   else

@@ -17,14 +17,14 @@ struct argmin {
 namespace deft {
 
 namespace detail {
-any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w);
+any_tensor add_argmin(const any_tensor& x, const dims& given, source_location w);
 }  // namespace detail
 
 /// The index of the smallest element along one axis, as int64; the opposite of argmax. Of equal
 /// elements the first counts; NaN counts as smaller than any number. Throws invalid_argument if the
 /// axis has no elements.
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
-auto argmin(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+auto argmin(const X& x, axis_t<A> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_numeric_expression<X>) {
@@ -45,12 +45,12 @@ auto argmin(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
 template <ext::expression X, class K = ext::kernels_for<X>>
-any_tensor argmin(const X& x, const axes& a, ext::source_place w = ext::here()) {
+any_tensor argmin(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_argmin(any_tensor(x), a.value, w);
 }
 /// The index of the smallest of all elements, counted row by row, as an int64 scalar.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto argmin(const X& x, ext::source_place w = ext::here()) {
+auto argmin(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return argmin(reshape(x, shape<ext::extents_of<X>.elements()>, w), axis<0>, w);
   else

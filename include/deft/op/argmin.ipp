@@ -20,7 +20,7 @@ ext::tensor_type op::argmin::infer(std::span<const ext::tensor_type> in) const {
 
 namespace detail {
 
-any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w) {
+any_tensor add_argmin(const any_tensor& x, const dims& given, source_location w) {
   dims axis = given.size() == 1 ? given : dims{};
   if (axis.empty() || normalize_axis(axis[0], x.rank()) < 0)
     refuse_call(x,

@@ -107,13 +107,13 @@ namespace deft::detail {
 /// Adds a node of `def` that reads or changes the variable whose node's output `variable` is, on
 /// that variable's device, and keeps it alive.
 output at_variable(const op_def& def, const output& variable, attr_list attributes,
-                   std::span<const output> inputs, source_place w);
+                   std::span<const output> inputs, source_location w);
 /// Adds an update of the variable whose node's output `variable` is, on its device. `extents_of`:
 /// of one that keeps the variable's extents, which are always those of that variable.
-output update(const op_def& def, const output& variable, const output& value, source_place w,
+output update(const op_def& def, const output& variable, const output& value, source_location w,
               std::string_view extents_of = {});
 template <class Op>
-output update(const output& variable, const output& value, source_place w,
+output update(const output& variable, const output& value, source_location w,
               std::string_view extents_of = {}) {
   return update(record_of<Op>, variable, value, w, extents_of);
 }
@@ -142,21 +142,21 @@ inline constexpr bool update_shape_fits = [] {
 }();
 
 /// A constant in the graph of `like`, which need not be the current one.
-output constant_with(const output& like, any_array value, source_place w);
+output constant_with(const output& like, any_array value, source_location w);
 /// A scalar constant, repeated to the shape of `like`, in its graph.
-output filled(any_array scalar, const output& like, source_place w);
+output filled(any_array scalar, const output& like, source_location w);
 /// The same of a literal, for an update of the variable `like`. Throws invalid_argument that names
 /// it if its dtype cannot represent the literal.
-output filled(const literal& v, const output& like, source_place w);
+output filled(const literal& v, const output& like, source_location w);
 /// An array of that type, of which `name` is one, whose elements are all `v`. Throws
 /// invalid_argument if its extents are not known.
 any_array repeated(std::string_view v, const tensor_type& type, const std::string& name,
-                   source_place w);
+                   source_location w);
 /// The same of a text. Throws invalid_argument where the extents of `like` are not known.
-output filled(std::string_view v, const output& like, source_place w);
+output filled(std::string_view v, const output& like, source_location w);
 
 template <class K, class X>
-output any_update_value(const X& x, const output& variable, source_place w) {
+output any_update_value(const X& x, const output& variable, source_location w) {
   if constexpr (text<X>)
     return filled(std::string_view(x), variable, w);
   else if constexpr (scalar<X>)
@@ -173,7 +173,7 @@ output any_update_value(const X& x, const output& variable, source_place w) {
     return any_tensor(x).handle();
 }
 template <class T, class X, class K = kernels_for<X>>
-output update_value(const X& x, const output& variable, source_place w) {
+output update_value(const X& x, const output& variable, source_location w) {
   if constexpr (scalar<X>)
     return filled(literal_of(x), variable, w);
   else

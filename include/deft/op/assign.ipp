@@ -28,18 +28,18 @@ ext::tensor_type op::variable_state::checked_update(std::string_view op,
 namespace detail {
 
 output at_variable(const op_def& def, const output& variable, attr_list attributes,
-                   std::span<const output> inputs, source_place w) {
+                   std::span<const output> inputs, source_location w) {
   const node_ref& n = variable.node;
   return {graph_for(*n).add({.def = &def,
                              .attributes = std::move(attributes),
                              .inputs = inputs,
-                             .place = w,
+                             .location = w,
                              .device = n->device(),
                              .keeps = n}),
           0};
 }
 
-output update(const op_def& def, const output& variable, const output& value, source_place w,
+output update(const op_def& def, const output& variable, const output& value, source_location w,
               std::string_view extents_of) {
   attr_list attributes = variable.node->attributes;
   if (!extents_of.empty()) {
@@ -50,24 +50,24 @@ output update(const op_def& def, const output& variable, const output& value, so
   return at_variable(def, variable, std::move(attributes), {&value, 1}, w);
 }
 
-output constant_with(const output& like, any_array value, source_place w) {
+output constant_with(const output& like, any_array value, source_location w) {
   auto there = as_default(graph_for(*like.node));
   return add_constant(std::move(value), w).handle();
 }
 
-output filled(any_array scalar, const output& like, source_place w) {
+output filled(any_array scalar, const output& like, source_location w) {
   auto there = as_default(graph_for(*like.node));
   const any_tensor value(add_constant(std::move(scalar), w)), to(like);
   return (to.shape().is_static() ? broadcast_to(value, to.shape(), w) : broadcast_to(value, to, w))
       .handle();
 }
 
-output filled(std::string_view v, const output& like, source_place w) {
+output filled(std::string_view v, const output& like, source_location w) {
   return constant_with(like, repeated(v, like.type(), name_of(*like.node), w), w);
 }
 
 any_array repeated(std::string_view v, const tensor_type& type, const std::string& name,
-                   source_place w) {
+                   source_location w) {
   if (type.type != dtype::string || !type.shape.is_static())
     throw error(errc::invalid_argument,
                 str("a text does not fill ", type,
@@ -77,7 +77,7 @@ any_array repeated(std::string_view v, const tensor_type& type, const std::strin
           std::vector<std::string_view>(static_cast<std::size_t>(type.shape.elements()), v)};
 }
 
-output filled(const literal& v, const output& like, source_place w) {
+output filled(const literal& v, const output& like, source_location w) {
   any_array scalar;
   try {
     scalar = scalar_of(v, like.type().type);

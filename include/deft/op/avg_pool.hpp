@@ -34,7 +34,7 @@ namespace deft {
 template <ext::expression X, int Height, int Width, padding_mode P = padding_mode::valid,
           class K = ext::kernels_for<X>>
 auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
-              ext::source_place w = ext::here()) {
+              ext::source_location w = ext::here()) {
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Height, Width>,
                       P == padding_mode::same>(x, w);
 }
@@ -42,14 +42,14 @@ auto avg_pool(const X& x, window_t<Height, Width>, padding_t<P> = {},
 template <ext::expression X, int Height, int Width, int Down, int Right,
           padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto avg_pool(const X& x, window_t<Height, Width>, stride_t<Down, Right>, padding_t<P> = {},
-              ext::source_place w = ext::here()) {
+              ext::source_location w = ext::here()) {
   return detail::pool<op::avg_pool, K, window_t<Height, Width>, stride_t<Down, Right>,
                       P == padding_mode::same>(x, w);
 }
 /// The same with window, stride and padding known only at run time:
 /// `avg_pool(x, {.window = {3, 3}, .stride = {2, 2}, .padding = padding::same})`.
 template <ext::expression X, class K = ext::kernels_for<X>>
-any_tensor avg_pool(const X& x, const pool_options& options, ext::source_place w = ext::here()) {
+any_tensor avg_pool(const X& x, const pool_options& options, ext::source_location w = ext::here()) {
   return detail::apply<K>(detail::pooling_of<op::avg_pool>(options), w, x);
 }
 

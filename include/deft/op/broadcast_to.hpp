@@ -60,11 +60,11 @@ inline constexpr bool may_broadcast_to = [] {
 
 /// x broadcast to the shape `to`, where `dyn` keeps x's extent.
 /// Throws invalid_argument if an extent of x is neither 1 nor that of `to`.
-any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_place w = ext::here());
+any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_location w = ext::here());
 
 /// The same with a shape known at compile time: `broadcast_to(x, shape<100, 10>)`.
 template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
-auto broadcast_to(const X& x, shape_t<E...> to, ext::source_place w = ext::here()) {
+auto broadcast_to(const X& x, shape_t<E...> to, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     using To = shape_t<E...>;
@@ -81,13 +81,13 @@ auto broadcast_to(const X& x, shape_t<E...> to, ext::source_place w = ext::here(
 
 namespace detail {
 /// Uses only the shape of `like` where it is static, so that `like` need not be computed.
-any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w);
+any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_location w);
 }  // namespace detail
 
 /// x broadcast to the shape of `like`.
 /// Throws invalid_argument if an extent of x is neither 1 nor that of `like`.
 template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
-auto broadcast_to(const X& x, const Like& like, ext::source_place w = ext::here()) {
+auto broadcast_to(const X& x, const Like& like, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>) {
     using To = ext::shape_type_of<Like>;
     if constexpr (!detail::may_broadcast_to<ext::shape_type_of<X>, To>) {

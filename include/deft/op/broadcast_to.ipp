@@ -22,7 +22,7 @@ ext::tensor_type op::broadcast_to::infer(std::span<const ext::tensor_type> in) c
   return {out, in[0].type};
 }
 
-any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_place w) {
+any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_location w) {
   if (to.is_static() && x.shape() == to) return x;
   const ext::output in[] = {x.handle()};
   return detail::apply_any(op::broadcast_to{to}, in, w);
@@ -30,7 +30,7 @@ any_tensor broadcast_to(const any_tensor& x, const dims& to, ext::source_place w
 
 namespace detail {
 
-any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w) {
+any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_location w) {
   if (like.shape().is_static()) return broadcast_to(x, like.shape(), w);
   if (same(x, like)) return x;
   const output in[] = {x.handle(), like.handle()};

@@ -45,7 +45,7 @@ namespace deft {
 /// truncates, saturates and takes NaN to 0; integers wrap; bool is whether a value is not zero.
 /// Gradients pass only between float and double.
 template <ext::plain_element T, ext::expression X>
-auto cast(const X& x, ext::source_place w = ext::here()) {
+auto cast(const X& x, ext::source_location w = ext::here()) {
   if constexpr (!ext::typed_expression<X>)
     return cast(any_tensor(x), dtype_of<T>, w);
   else
@@ -63,7 +63,7 @@ requires(!ext::plain_element<T>) auto cast(const X&) {
 }
 /// @endcond
 /// The same with a dtype known only at run time.
-inline any_tensor cast(const any_tensor& x, dtype to, ext::source_place w = ext::here()) {
+inline any_tensor cast(const any_tensor& x, dtype to, ext::source_location w = ext::here()) {
   if (x.type() == to) return x;
   const ext::output in[] = {x.handle()};
   return detail::add_node(ext::record_of<op::cast>, ext::encode(op::cast{to}), in, w);

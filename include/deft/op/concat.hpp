@@ -79,7 +79,7 @@ struct dyn_along {
   }();
 };
 
-any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w);
+any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_location w);
 }  // namespace detail
 
 /// The tensors joined along an axis: `concat(axis<0>, a, b)` of (2,3) and (4,3) is (6,3). Dtypes
@@ -109,11 +109,11 @@ auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or other extents differ.
 any_tensor concat(const axes& axis, std::span<const any_tensor> parts,
-                  ext::source_place w = ext::here());
+                  ext::source_location w = ext::here());
 /// The same of tensors of one type, at least one: their extent along the axis becomes dyn, and an
 /// any_tensor if they are such.
 template <int Axis, ext::expression X>
-auto concat(axis_t<Axis>, const std::vector<X>& parts, ext::source_place w = ext::here()) {
+auto concat(axis_t<Axis>, const std::vector<X>& parts, ext::source_location w = ext::here()) {
   const std::vector<any_tensor> all(parts.begin(), parts.end());
   if constexpr (!ext::typed_expression<X>) {
     return concat(axes{Axis}, all, w);

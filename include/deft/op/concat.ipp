@@ -38,7 +38,7 @@ ext::tensor_type op::concat_part::infer(std::span<const ext::tensor_type> in) co
   return {parts[static_cast<std::size_t>(part)].shape, in[0].type};
 }
 
-any_tensor concat(const axes& axis, std::span<const any_tensor> parts, ext::source_place w) {
+any_tensor concat(const axes& axis, std::span<const any_tensor> parts, ext::source_location w) {
   std::vector<ext::output> in;
   for (const auto& p : parts) in.push_back(p.handle());
   if (in.empty() || axis.value.size() != 1)
@@ -51,7 +51,7 @@ any_tensor concat(const axes& axis, std::span<const any_tensor> parts, ext::sour
 
 namespace detail {
 
-any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w) {
+any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_location w) {
   int rank = parts[0].type().shape.rank();
   int front = normalize_axis(axis, rank);
   if (front < 0)

@@ -13,7 +13,7 @@ ext::tensor_type op::constant::infer(std::span<const ext::tensor_type>) const {
   return {value.shape(), value.type()};
 }
 
-any_tensor constant(any_array values, ext::source_place w) {
+any_tensor constant(any_array values, ext::source_location w) {
   return detail::add_constant(detail::owned(std::move(values)), w);
 }
 

@@ -97,7 +97,7 @@ struct convolved : typed_shape<convolved<X, F, Stride, Same>> {
 template <ext::expression X, ext::expression F, int Height, int Width,
           padding_mode P = padding_mode::valid, class K = ext::kernels_for<X>>
 auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> = {},
-            ext::source_place w = ext::here()) {
+            ext::source_location w = ext::here()) {
   using stride = stride_t<Height, Width>;
   op::conv2d o;
   o.stride = stride::value;
@@ -144,14 +144,15 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
 /// The same with a stride of 1.
 template <ext::expression X, ext::expression F, padding_mode P = padding_mode::valid,
           class K = ext::kernels_for<X>>
-auto conv2d(const X& x, const F& filter, padding_t<P> p = {}, ext::source_place w = ext::here()) {
+auto conv2d(const X& x, const F& filter, padding_t<P> p = {},
+            ext::source_location w = ext::here()) {
   return conv2d<X, F, 1, 1, P, K>(x, filter, stride<1>, p, w);
 }
 /// The same with stride and padding known only at run time:
 /// `conv2d(x, w, {.stride = {2, 2}, .padding = padding::same})`.
 template <ext::expression X, ext::expression F, class K = ext::kernels_for<X>>
 any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
-                  ext::source_place w = ext::here()) {
+                  ext::source_location w = ext::here()) {
   op::conv2d o;
   o.stride = options.stride;
   o.same = options.padding == padding_mode::same;

@@ -20,7 +20,7 @@ struct cos : elementwise<1, typing::floating> {
 namespace deft {
 /// Cosine of each element, in radians.
 template <ext::expression X>
-auto cos(const X& x, ext::source_place w = ext::here()) {
+auto cos(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::cos>(w, x);
 }
 }  // namespace deft

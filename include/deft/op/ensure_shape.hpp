@@ -33,7 +33,7 @@ namespace deft {
 /// throws invalid_argument otherwise. `tensor<float, dyn, 784>(t)` does the same for an any_tensor
 /// t.
 template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
-auto ensure_shape(const X& x, shape_t<E...>, ext::source_place w = ext::here()) {
+auto ensure_shape(const X& x, shape_t<E...>, ext::source_location w = ext::here()) {
   if constexpr (!ext::typed_expression<X>) {
     return any_tensor(
         detail::as_declared(any_tensor(x).handle(), {shape_t<E...>::value, x.type()}, w));
@@ -47,6 +47,7 @@ auto ensure_shape(const X& x, shape_t<E...>, ext::source_place w = ext::here()) 
   }
 }
 /// The same with extents known only at run time.
-any_tensor ensure_shape(const any_tensor& x, const dims& shape, ext::source_place w = ext::here());
+any_tensor ensure_shape(const any_tensor& x, const dims& shape,
+                        ext::source_location w = ext::here());
 
 }  // namespace deft

@@ -15,7 +15,7 @@ ext::tensor_type op::ensure_shape::infer(std::span<const ext::tensor_type> in) c
   return out;
 }
 
-any_tensor ensure_shape(const any_tensor& x, const dims& shape, ext::source_place w) {
+any_tensor ensure_shape(const any_tensor& x, const dims& shape, ext::source_location w) {
   return any_tensor(detail::as_declared(x.handle(), {shape, x.type()}, w));
 }
 

@@ -21,7 +21,7 @@ namespace deft {
 /// The error function of each element, float or double: 2 / sqrt(pi) times the integral of
 /// exp(-t^2) from 0 to x.
 template <ext::expression X>
-auto erf(const X& x, ext::source_place w = ext::here()) {
+auto erf(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::erf>(w, x);
 }
 }  // namespace deft

@@ -20,7 +20,7 @@ struct exp : elementwise<1, typing::floating> {
 namespace deft {
 /// e to the power of each element, float or double.
 template <ext::expression X>
-auto exp(const X& x, ext::source_place w = ext::here()) {
+auto exp(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::exp>(w, x);
 }
 }  // namespace deft

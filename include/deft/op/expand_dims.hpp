@@ -25,13 +25,13 @@ template <class Shape, class Axes>
 struct expanded_shape {
   static constexpr dims value = op::with_axes(Shape::value, expanded_axes<Shape, Axes>::value);
 };
-any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w);
+any_tensor expand_checked(const any_tensor& x, const dims& given, source_location w);
 }  // namespace detail
 
 /// x with new axes of extent 1, numbered as in the result: for x of (n,10), `expand_dims(x,
 /// axis<1>)` is (n,1,10), and `expand_dims(x, axis<-1>)` is (n,10,1).
 template <ext::expression X, int... A, class K = ext::kernels_for<X>>
-auto expand_dims(const X& x, axis_t<A...> a, ext::source_place w = ext::here()) {
+auto expand_dims(const X& x, axis_t<A...> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_expand<S, axis_t<A...>>) {
@@ -47,7 +47,7 @@ auto expand_dims(const X& x, axis_t<A...> a, ext::source_place w = ext::here()) 
 /// The same with axes known only at run time.
 /// Throws invalid_argument if one is out of range of the result or given twice.
 template <ext::expression X, class K = ext::kernels_for<X>>
-any_tensor expand_dims(const X& x, const axes& a, ext::source_place w = ext::here()) {
+any_tensor expand_dims(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);
 }
 /// @cond refused

@@ -7,7 +7,7 @@ namespace deft {
 
 namespace detail {
 
-any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w) {
+any_tensor expand_checked(const any_tensor& x, const dims& given, source_location w) {
   dims added;
   int rank = x.rank() + given.size();
   if (rank > max_rank || !op::normalize_axes(given, rank, added))

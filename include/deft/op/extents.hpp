@@ -97,12 +97,12 @@ struct run_extents {
   run_extents() = default;
   run_extents(const dims& all) : known(all) {}  // NOLINT: implicit on purpose
   run_extents(std::string_view of, std::string_view what, const size_list& n, dtype type,
-              source_place w);
+              source_location w);
 };
 /// The extents `declared`, where `n` gives those that are `dyn`, or all of them. Throws
 /// invalid_argument if it gives another number of them, or contradicts.
 run_extents declared_extents(std::string_view of, const dims& declared, const size_list& n,
-                             dtype type, source_place w);
+                             dtype type, source_location w);
 
 template <class Shape>
 inline constexpr bool is_known = Shape::value.is_static();

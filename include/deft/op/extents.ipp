@@ -90,7 +90,7 @@ const std::int64_t* constant_integers(const any_tensor& x) {
 
 /// The error of a call at `w`, which makes no node.
 template <class... Parts>
-[[noreturn]] void refuse(source_place w, const Parts&... parts) {
+[[noreturn]] void refuse(source_location w, const Parts&... parts) {
   throw error(errc::invalid_argument, str(parts...), {}, w);
 }
 
@@ -126,7 +126,7 @@ void size_list::take(const any_tensor& x) {
 }
 
 run_extents::run_extents(std::string_view of, std::string_view what, const size_list& n, dtype type,
-                         source_place w) {
+                         source_location w) {
   if (n.size() > max_rank)
     refuse(w, "[", of, "] expects ", max_rank, " axes at most, and got ", n.size());
   std::vector<output> tensors;
@@ -148,7 +148,7 @@ run_extents::run_extents(std::string_view of, std::string_view what, const size_
 }
 
 run_extents declared_extents(std::string_view of, const dims& declared, const size_list& n,
-                             dtype type, source_place w) {
+                             dtype type, source_location w) {
   const auto unknown = static_cast<int>(std::count(declared.begin(), declared.end(), dyn));
   if (n.size() != unknown && n.size() != declared.rank())
     refuse(w, "[", of, "] expects the extents of ", declared, " that are known only at run time, ",

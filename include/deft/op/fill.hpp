@@ -15,8 +15,8 @@ struct ones_like;   ///< likewise
 namespace deft {
 
 namespace detail {
-any_tensor filled(const any_tensor& value, const run_extents& e, source_place w);
-any_tensor filled_like(const literal& value, const any_tensor& x, source_place w);
+any_tensor filled(const any_tensor& value, const run_extents& e, source_location w);
+any_tensor filled_like(const literal& value, const any_tensor& x, source_location w);
 
 template <class Shape, class X>
 constexpr bool refuse_fill() {
@@ -30,7 +30,7 @@ constexpr bool refuse_fill() {
   return is_known<Shape> && is_scalar_expression<X>;
 }
 template <class T, class Shape>
-auto fill_with(const literal& v, source_place w) {
+auto fill_with(const literal& v, source_location w) {
   if constexpr (refuse_fill<Shape, T>())
     return tensor_of<T, Shape>(filled(literal_like(v, dtype_of<T>, w), Shape::value, w).handle());
   else
@@ -38,7 +38,7 @@ auto fill_with(const literal& v, source_place w) {
 }
 template <class T, class Shape>
 tensor_of<T, Shape> fill_sized(std::string_view of, const literal& v, const size_list& n,
-                               source_place w) {
+                               source_location w) {
   return tensor_of<T, Shape>(filled(literal_like(v, dtype_of<T>, w),
                                     declared_extents(of, Shape::value, n, dtype_of<T>, w), w)
                                  .handle());
@@ -48,7 +48,7 @@ tensor_of<T, Shape> fill_sized(std::string_view of, const literal& v, const size
 /// A tensor of zeros, or of false: `zeros(shape<2, 3>)`, `zeros<double>(shape<3>)`. Without a
 /// shape, zeros() is an initializer.
 template <ext::element T = float, std::int64_t... E>
-auto zeros(shape_t<E...>, ext::source_place w = ext::here()) {
+auto zeros(shape_t<E...>, ext::source_location w = ext::here()) {
   return detail::fill_with<T, shape_t<E...>>(0, w);
 }
 /// With extents that a run computes: `zeros(shape<dyn, 16>, {size_of(x, axis<0>)})` has a row for
@@ -56,29 +56,32 @@ auto zeros(shape_t<E...>, ext::source_place w = ext::here()) {
 /// scalars. Throws invalid_argument, in the run for what only that knows, if one is negative.
 template <ext::element T = float, std::int64_t... E>
 tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n,
-                      ext::source_place w = ext::here()) {
+                      ext::source_location w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("zeros", 0, n, w);
 }
 /// The same with a shape and dtype known only at run time.
-any_tensor zeros(const dims& shape, dtype type = dtype::float32, ext::source_place w = ext::here());
+any_tensor zeros(const dims& shape, dtype type = dtype::float32,
+                 ext::source_location w = ext::here());
 
 /// A tensor of ones, or of true, as zeros.
 template <ext::element T = float, std::int64_t... E>
-auto ones(shape_t<E...>, ext::source_place w = ext::here()) {
+auto ones(shape_t<E...>, ext::source_location w = ext::here()) {
   return detail::fill_with<T, shape_t<E...>>(1, w);
 }
 /// With extents that a run computes, as zeros has them: `ones(shape<dyn>, {size_of(x)})`.
 template <ext::element T = float, std::int64_t... E>
-tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n, ext::source_place w = ext::here()) {
+tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n,
+                     ext::source_location w = ext::here()) {
   return detail::fill_sized<T, shape_t<E...>>("ones", 1, n, w);
 }
 /// The same with a shape and dtype known only at run time.
-any_tensor ones(const dims& shape, dtype type = dtype::float32, ext::source_place w = ext::here());
+any_tensor ones(const dims& shape, dtype type = dtype::float32,
+                ext::source_location w = ext::here());
 
 /// A tensor of that value, in its dtype: `fill(shape<2, 3>, 0.5f)`, `fill<double>(shape<3>, 1)`.
 /// The value may be a scalar tensor.
 template <class T = void, std::int64_t... E, ext::operand V>
-auto fill(shape_t<E...>, const V& value, ext::source_place w = ext::here()) {
+auto fill(shape_t<E...>, const V& value, ext::source_location w = ext::here()) {
   using S = shape_t<E...>;
   if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
@@ -99,7 +102,7 @@ auto fill(shape_t<E...>, const V& value, ext::source_place w = ext::here()) {
 /// With extents that a run computes, as for zeros.
 template <class T = void, std::int64_t... E, ext::operand V>
 auto fill(shape_t<E...>, const detail::size_list& n, const V& value,
-          ext::source_place w = ext::here()) {
+          ext::source_location w = ext::here()) {
   using S = shape_t<E...>;
   if constexpr (ext::scalar<V>) {
     using U = std::conditional_t<std::is_void_v<T>, detail::list_element<V>, T>;
@@ -119,7 +122,7 @@ auto fill(shape_t<E...>, const detail::size_list& n, const V& value,
 }
 /// The same with a shape known only at run time; of a C++ number, in its dtype.
 template <ext::operand V>
-any_tensor fill(const dims& shape, const V& value, ext::source_place w = ext::here()) {
+any_tensor fill(const dims& shape, const V& value, ext::source_location w = ext::here()) {
   if constexpr (ext::scalar<V>)
     return detail::filled(constant(value, w), shape, w);
   else
@@ -128,7 +131,7 @@ any_tensor fill(const dims& shape, const V& value, ext::source_place w = ext::he
 
 /// Zeros in the dtype and shape of `x`, whose elements are not used.
 template <ext::expression X>
-auto zeros_like(const X& x, ext::source_place w = ext::here()) {
+auto zeros_like(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::filled_like(0, any_tensor(x), w).handle());
@@ -137,7 +140,7 @@ auto zeros_like(const X& x, ext::source_place w = ext::here()) {
 }
 /// Ones, likewise.
 template <ext::expression X>
-auto ones_like(const X& x, ext::source_place w = ext::here()) {
+auto ones_like(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::filled_like(1, any_tensor(x), w).handle());

@@ -7,7 +7,7 @@ namespace deft {
 
 namespace detail {
 
-any_tensor filled(const any_tensor& value, const run_extents& e, source_place w) {
+any_tensor filled(const any_tensor& value, const run_extents& e, source_location w) {
   if (value.rank() != 0)
     refuse_call(value, str("[fill] expects a scalar, and got ", value.handle().type()), w);
   try {
@@ -20,16 +20,16 @@ any_tensor filled(const any_tensor& value, const run_extents& e, source_place w)
   return apply_any(op::broadcast_to{e.known}, in, w);
 }
 
-any_tensor filled_like(const literal& value, const any_tensor& x, source_place w) {
+any_tensor filled_like(const literal& value, const any_tensor& x, source_location w) {
   return broadcast_like(literal_like(value, x.type(), w), x, w);
 }
 
 }  // namespace detail
 
-any_tensor zeros(const dims& shape, dtype type, ext::source_place w) {
+any_tensor zeros(const dims& shape, dtype type, ext::source_location w) {
   return detail::filled(detail::literal_like(0, type, w), shape, w);
 }
-any_tensor ones(const dims& shape, dtype type, ext::source_place w) {
+any_tensor ones(const dims& shape, dtype type, ext::source_location w) {
   return detail::filled(detail::literal_like(1, type, w), shape, w);
 }
 

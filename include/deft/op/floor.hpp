@@ -20,7 +20,7 @@ struct floor : elementwise<1, typing::floating> {
 namespace deft {
 /// The largest integer that is not above each element. It has no gradient.
 template <ext::expression X>
-auto floor(const X& x, ext::source_place w = ext::here()) {
+auto floor(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::floor>(w, x);
 }
 }  // namespace deft

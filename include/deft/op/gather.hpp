@@ -47,7 +47,7 @@ struct gathered : typed_shape<gathered<P, Indices>> {
 };
 template <class P, class Indices>
 inline constexpr bool can_gather = gathered<P, Indices>::possible;
-any_tensor add_gather(const output& params, const output& indices, source_place w);
+any_tensor add_gather(const output& params, const output& indices, source_location w);
 }  // namespace detail
 
 /// The rows of `params` (along axis 0) at `indices`, int32 or int64: for params (V,D) and indices
@@ -56,7 +56,7 @@ any_tensor add_gather(const output& params, const output& indices, source_place 
 /// travel. Their gradient is made of the same rows, and so is the update of the variable: see
 /// optimizer.
 template <ext::expression P, ext::expression Indices, class K = ext::kernels_for<P>>
-auto gather(const P& params, const Indices& indices, ext::source_place w = ext::here()) {
+auto gather(const P& params, const Indices& indices, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<P> && ext::typed_expression<Indices>) {
     using SP = ext::shape_type_of<P>;
     using SI = ext::shape_type_of<Indices>;
@@ -79,7 +79,8 @@ auto gather(const P& params, const Indices& indices, ext::source_place w = ext::
 
 /// The same; the axis must be `axis<0>`. Where rows lie along another, transpose brings it there.
 template <ext::expression P, ext::expression Indices, int A>
-auto gather(const P& params, const Indices& indices, axis_t<A>, ext::source_place w = ext::here()) {
+auto gather(const P& params, const Indices& indices, axis_t<A>,
+            ext::source_location w = ext::here()) {
   if constexpr (A == 0) {
     return gather(params, indices, w);
   } else {

@@ -31,7 +31,7 @@ ext::tensor_type op::scatter_add::infer(std::span<const ext::tensor_type> in) co
 }
 
 any_tensor detail::add_gather(const ext::output& params, const ext::output& indices,
-                              ext::source_place w) {
+                              ext::source_location w) {
   const ext::output in[] = {params, indices};
   const op_role role = params ? params.node->def->role : op_role::compute;
   if (role != op_role::variable && role != op_role::read) return apply_any(op::gather{}, in, w);

@@ -22,7 +22,7 @@ namespace deft {
 /// x * normal_cdf(x) of each element, float or double (Hendrycks and Gimpel, 2016): the exact form,
 /// to a few units in the last place for any x.
 template <ext::expression X>
-auto gelu(const X& x, ext::source_place w = ext::here()) {
+auto gelu(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::gelu>(w, x);
 }
 }  // namespace deft
@@ -38,7 +38,7 @@ namespace deft {
 /// The approximation of gelu by tanh, which some published models were trained with:
 /// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
 template <ext::expression X>
-auto gelu_tanh(const X& x, ext::source_place w = ext::here()) {
+auto gelu_tanh(const X& x, ext::source_location w = ext::here()) {
   // (1 + tanh(u)) / 2 is sigmoid(2u), which keeps its bits where it is small, and is 0 or 1 beyond
   // the bounds, within which nothing overflows.
   const auto b = deft::minimum(deft::maximum(x, -50, w), 50, w);

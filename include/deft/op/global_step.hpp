@@ -7,7 +7,7 @@ namespace deft {
 /// The number of training steps done: the graph's variable "global_step", an int64 scalar that is
 /// not trainable and ignores name scopes; made at the first call. Throws invalid_argument if the
 /// graph has a variable of that name with another dtype or shape.
-variable<std::int64_t> global_step(ext::source_place w = ext::here());
+variable<std::int64_t> global_step(ext::source_location w = ext::here());
 
 namespace detail {
 /// The current graph's global step. Throws failed_precondition, with the name of `asker` and what

@@ -5,7 +5,7 @@
 
 namespace deft {
 
-variable<std::int64_t> global_step(ext::source_place w) {
+variable<std::int64_t> global_step(ext::source_location w) {
   if (ext::node_ref there = current_graph().find_variable("global_step"))
     return variable<std::int64_t>(there);
   auto top = name_scope("");

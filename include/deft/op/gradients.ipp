@@ -59,7 +59,7 @@ class reverse_pass {
   std::vector<any_tensor> run(const any_tensor& loss) {
     name_scope_ = std::make_unique<scope>(push_name{"gradients"});
     if (depends(root_.node.get())) {
-      any_tensor one = detail::literal_like(1, loss.type(), loss.handle().node->place());
+      any_tensor one = detail::literal_like(1, loss.type(), loss.handle().node->location());
       add(root_, loss.rank() ? broadcast_to(one, loss) : one);
       for (auto n = order_.rbegin(); n != order_.rend(); ++n) step(*n);
     }
@@ -130,7 +130,7 @@ class reverse_pass {
       if (sums_.contains({n.get(), port}))
         throw error(errc::unimplemented,
                     str("[", n->def->name, "] has no gradient through its output ", port),
-                    name_of(*n), n->place());
+                    name_of(*n), n->location());
     any_tensor dz = total({n, 0});
     if (!dz.valid()) return;
     bool inner = std::ranges::any_of(
@@ -146,8 +146,8 @@ class reverse_pass {
                       is_known(*n->def)
                           ? ""
                           : " in this program: a file that uses it must include deft/deft.hpp"),
-                  name_of(*n), n->place());
-    place_scope here(n->place().nearby());
+                  name_of(*n), n->location());
+    location_scope here(n->location().nearby());
     std::vector<output> outputs;
     for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
       auto fused = fused_of_.find(n.get());
@@ -178,18 +178,18 @@ std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_te
   if (!is_floating(loss.type()))
     throw error(errc::invalid_argument,
                 str("[gradients] the loss is ", loss.type(), "; expected a floating dtype"),
-                name_of(loss), loss.handle().node->place());
+                name_of(loss), loss.handle().node->location());
   for (const auto& x : xs)
     if (!is_floating(x.type()))
       throw error(errc::invalid_argument,
                   str("[gradients] cannot differentiate with respect to ", x.type(),
                       "; expected a floating dtype"),
-                  name_of(x), x.handle().node->place());
+                  name_of(x), x.handle().node->location());
   return grad::reverse_pass(loss, xs).run(loss);
 }
 
 any_tensor zeros_like(const any_tensor& x) {
-  return broadcast_to(detail::literal_like(0, x.type(), x.handle().node->place()), x);
+  return broadcast_to(detail::literal_like(0, x.type(), x.handle().node->location()), x);
 }
 
 }  // namespace deft::ext::plan

@@ -26,7 +26,7 @@ node_ref node_of(const X& x) {
   else
     return any_tensor(x).handle().node;
 }
-operation make_group(std::vector<node_ref> nodes, source_place w);
+operation make_group(std::vector<node_ref> nodes, source_location w);
 }  // namespace detail
 
 /// An operation that is done when all of `ops` are: operations, assignments or tensors. Throws
@@ -36,7 +36,7 @@ operation group(const X&... ops) {
   return detail::make_group({detail::node_of<X, K>(ops)...}, {});
 }
 /// The same for a number of operations known only at run time.
-operation group(std::span<const operation> ops, ext::source_place w = ext::here());
+operation group(std::span<const operation> ops, ext::source_location w = ext::here());
 
 /// Nodes written while the returned scope lives run after `ops`, and variables used there are read
 /// after them: `auto after = control_dependencies(v.assign_add(1));`.

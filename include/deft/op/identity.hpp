@@ -21,7 +21,7 @@ struct identity {
 namespace deft {
 /// The value of x, as a new node under the device, control and name scopes in force here.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto identity(const X& x, ext::source_place w = ext::here()) {
+auto identity(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::identity{}, w,
                                                                                 x);

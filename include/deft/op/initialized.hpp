@@ -67,9 +67,9 @@ struct end_restoring : variable_name {
 namespace deft {
 
 /// Whether `v` has a value: it was initialized, assigned or restored, and not reset since.
-tensor<bool> is_initialized(const any_variable& v, ext::source_place w = ext::here());
+tensor<bool> is_initialized(const any_variable& v, ext::source_location w = ext::here());
 /// An operation that waits until `v` has a value, which another session may give it.
-operation await_initialized(const any_variable& v, ext::source_place w = ext::here());
+operation await_initialized(const any_variable& v, ext::source_location w = ext::here());
 
 namespace detail {
 any_tensor value_generation(const any_variable& v);

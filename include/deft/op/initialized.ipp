@@ -26,7 +26,7 @@ void op::end_restoring::infer(std::span<const ext::tensor_type>) const {
 namespace {
 
 template <class Op>
-ext::node_ref about_variable(const any_variable& v, ext::source_place w) {
+ext::node_ref about_variable(const any_variable& v, ext::source_location w) {
   const auto state = ext::decode<op::variable>(v.handle().node->attributes);
   Op o;
   o.container = state.container;
@@ -34,15 +34,15 @@ ext::node_ref about_variable(const any_variable& v, ext::source_place w) {
   o.type = state.type;
   o.shape = state.shape;
   return ext::add_node(ext::graph_for(*v.handle().node), o,
-                       {.place = w, .device = detail::processor_of(v)});
+                       {.location = w, .device = detail::processor_of(v)});
 }
 
 }  // namespace
 
-tensor<bool> is_initialized(const any_variable& v, ext::source_place w) {
+tensor<bool> is_initialized(const any_variable& v, ext::source_location w) {
   return tensor<bool>(ext::output{about_variable<op::is_initialized>(v, w), 0});
 }
-operation await_initialized(const any_variable& v, ext::source_place w) {
+operation await_initialized(const any_variable& v, ext::source_location w) {
   return operation(about_variable<op::await_initialized>(v, w));
 }
 

@@ -13,7 +13,7 @@ struct initial_request {
   dtype type = dtype::none;
   dims shape;
   std::uint64_t key = 0;  ///< for random values: from the variable's name and the graph's seed
-  source_place place;
+  source_location location;
 };
 
 }  // namespace ext
@@ -92,11 +92,11 @@ concept initializes =
 namespace detail {
 /// For a variable that is made at `w`, the place of what an expression is made of.
 template <initializes X>
-initializer initializer_at(const X& x, source_place w) {
-  const place_scope on_behalf(w);
+initializer initializer_at(const X& x, source_location w) {
+  const location_scope on_behalf(w);
   return initializer(x);
 }
-inline const initializer& initializer_at(const initializer& made, source_place) { return made; }
+inline const initializer& initializer_at(const initializer& made, source_location) { return made; }
 }  // namespace detail
 
 /// Initializers take dtype and shape from the variable: `variable<float, 10> b("b", zeros())`.

@@ -19,7 +19,7 @@ initializer drawn(Op o) {
     o.type = r.type;
     o.key = r.key;
     o.every_step = false;
-    return detail::apply_any(o, {}, r.place);
+    return detail::apply_any(o, {}, r.location);
   });
 }
 
@@ -36,33 +36,33 @@ initializer::~initializer() = default;
 
 initializer initializer::of(any_tensor x) {
   return initializer([x = std::move(x)](const ext::initial_request& r) {
-    return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
+    return x.rank() == 0 ? broadcast_to(x, r.shape, r.location) : x;
   });
 }
 initializer initializer::of(any_array a) {
   if (!a.storage().unique()) a = a.clone();
   return initializer([a = std::move(a)](const ext::initial_request& r) {
     if (a.type() == dtype::string && a.shape().empty() && r.type == dtype::string)
-      return detail::add_constant(detail::repeated(a.strings()[0], {r.shape, r.type}, {}, r.place),
-                                  r.place);
-    any_tensor x = detail::add_constant(a, r.place);
-    return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
+      return detail::add_constant(
+          detail::repeated(a.strings()[0], {r.shape, r.type}, {}, r.location), r.location);
+    any_tensor x = detail::add_constant(a, r.location);
+    return x.rank() == 0 ? broadcast_to(x, r.shape, r.location) : x;
   });
 }
 initializer initializer::filling(const detail::literal& v) {
   return initializer([v](const ext::initial_request& r) {
-    return broadcast_to(detail::literal_like(v, r.type, r.place), r.shape, r.place);
+    return broadcast_to(detail::literal_like(v, r.type, r.location), r.shape, r.location);
   });
 }
 
 initializer zeros() {
   return initializer([](const ext::initial_request& r) {
-    return broadcast_to(detail::literal_like(0, r.type, r.place), r.shape, r.place);
+    return broadcast_to(detail::literal_like(0, r.type, r.location), r.shape, r.location);
   });
 }
 initializer ones() {
   return initializer([](const ext::initial_request& r) {
-    return broadcast_to(detail::literal_like(1, r.type, r.place), r.shape, r.place);
+    return broadcast_to(detail::literal_like(1, r.type, r.location), r.shape, r.location);
   });
 }
 initializer random_uniform(double low, double high) {

@@ -20,7 +20,7 @@ struct log : elementwise<1, typing::floating> {
 namespace deft {
 /// Natural logarithm of each element, float or double; NaN for negative ones, -infinity for 0.
 template <ext::expression X>
-auto log(const X& x, ext::source_place w = ext::here()) {
+auto log(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::log>(w, x);
 }
 }  // namespace deft

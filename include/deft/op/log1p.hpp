@@ -20,7 +20,7 @@ struct log1p : elementwise<1, typing::floating> {
 namespace deft {
 /// The natural logarithm of 1 + x for each element, float or double, accurate for small x.
 template <ext::expression X>
-auto log1p(const X& x, ext::source_place w = ext::here()) {
+auto log1p(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::log1p>(w, x);
 }
 }  // namespace deft

@@ -14,7 +14,7 @@ namespace deft {
 /// shape of x: `log_softmax(x, axis<0>)`. Elements are compared with the largest one first, so that
 /// nothing overflows.
 template <ext::expression X, int A = -1, class K = ext::kernels_for<X>>
-auto log_softmax(const X& x, axis_t<A> a = {}, ext::source_place w = ext::here()) {
+auto log_softmax(const X& x, axis_t<A> a = {}, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_floating_expression<X>) {
       static_assert(
@@ -34,7 +34,7 @@ auto log_softmax(const X& x, axis_t<A> a = {}, ext::source_place w = ext::here()
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
 template <ext::expression X>
-any_tensor log_softmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
+any_tensor log_softmax(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_log_softmax(any_tensor(x), a.value, w);
 }
 /// @cond refused

@@ -49,7 +49,7 @@ template <bool TA, bool TB, class A, class B>
 inline constexpr bool inner_extents_agree = matmul_shape<TA, TB, A, B>::possible;
 
 template <bool TA, bool TB, class K, class A, class B>
-auto matmul(const A& a, const B& b, source_place w) {
+auto matmul(const A& a, const B& b, source_location w) {
   constexpr op::matmul o{TA, TB};
   if constexpr (typed_expression<A> && typed_expression<B>) {
     using SA = shape_type_of<A>;
@@ -82,7 +82,7 @@ auto matmul(const A& a, const B& b, source_place w) {
 /// match are a compile error where the types show it; otherwise it throws invalid_argument;
 /// for `dyn` extents the run does.
 template <ext::expression A, ext::expression B, class K = ext::kernels_for<A>>
-auto matmul(const A& a, const B& b, ext::source_place w = ext::here()) {
+auto matmul(const A& a, const B& b, ext::source_location w = ext::here()) {
   return detail::matmul<false, false, K>(a, b, w);
 }
 
@@ -90,12 +90,12 @@ namespace ext {
 
 /// aT x b: (k,m) x (k,n) -> (m,n), without transposing in memory.
 template <expression A, expression B, class K = kernels_for<A>>
-auto matmul_tn(const A& a, const B& b, source_place w = here()) {
+auto matmul_tn(const A& a, const B& b, source_location w = here()) {
   return detail::matmul<true, false, K>(a, b, w);
 }
 /// a x bT: (m,k) x (n,k) -> (m,n), without transposing in memory.
 template <expression A, expression B, class K = kernels_for<A>>
-auto matmul_nt(const A& a, const B& b, source_place w = here()) {
+auto matmul_nt(const A& a, const B& b, source_location w = here()) {
   return detail::matmul<false, true, K>(a, b, w);
 }
 
@@ -103,7 +103,7 @@ auto matmul_nt(const A& a, const B& b, source_place w = here()) {
 
 /// The same with either operand transposed, as chosen at run time.
 any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a, bool transpose_b,
-                  ext::source_place w = ext::here());
+                  ext::source_location w = ext::here());
 
 }  // namespace deft
 

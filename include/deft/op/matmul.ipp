@@ -22,7 +22,7 @@ ext::tensor_type op::matmul::infer(std::span<const ext::tensor_type> in) const {
 }
 
 any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a, bool transpose_b,
-                  ext::source_place w) {
+                  ext::source_location w) {
   const ext::output in[] = {a.handle(), b.handle()};
   return detail::add_node(ext::record_of<op::matmul>,
                           ext::encode(op::matmul{transpose_a, transpose_b}), in, w);

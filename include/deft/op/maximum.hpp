@@ -21,7 +21,7 @@ namespace deft {
 /// Elementwise maximum of numbers, NaN if either is; operands as for `+`. `max` reduces one tensor.
 template <class X, class Y>
 requires ext::operands<X, Y>
-auto maximum(const X& x, const Y& y, ext::source_place w = ext::here()) {
+auto maximum(const X& x, const Y& y, ext::source_location w = ext::here()) {
   return ext::make<op::maximum>(w, x, y);
 }
 }  // namespace deft

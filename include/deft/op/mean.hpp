@@ -21,7 +21,7 @@ namespace deft {
 /// known) and for axes out of range or given twice.
 template <ext::expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
-auto mean(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
+auto mean(const X& x, const A& a = {}, Keep keep = {}, ext::source_location w = ext::here()) {
   if constexpr (!detail::is_floating_expression<X>) {
     static_assert(detail::takes<op::mean, detail::got<X>>,
                   "[mean] expects a floating tensor, and got another dtype: use cast<float>(x)");
@@ -32,7 +32,7 @@ auto mean(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext
 /// The same with axes known only at run time: `mean(x, {0, 2})`.
 template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
           class K = ext::kernels_for<X>>
-auto mean(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
+auto mean(const X& x, const axes& a, Keep keep = {}, ext::source_location w = ext::here()) {
   return mean<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

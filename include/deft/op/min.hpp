@@ -32,7 +32,7 @@ namespace deft {
 /// Throws invalid_argument for axes out of range or given twice, and where there are no elements.
 template <ext::expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
-auto min(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
+auto min(const X& x, const A& a = {}, Keep keep = {}, ext::source_location w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::min, detail::got<X>>,
                   "[min] expects a tensor of numbers, and got bool or "
@@ -44,7 +44,7 @@ auto min(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext:
 /// The same with axes known only at run time: `min(x, {0, 2})`.
 template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
           class K = ext::kernels_for<X>>
-auto min(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
+auto min(const X& x, const axes& a, Keep keep = {}, ext::source_location w = ext::here()) {
   return min<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

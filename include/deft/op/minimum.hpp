@@ -22,7 +22,7 @@ namespace deft {
 /// Elementwise minimum of numbers, NaN if either is; operands as for `+`.
 template <class X, class Y>
 requires ext::operands<X, Y>
-auto minimum(const X& x, const Y& y, ext::source_place w = ext::here()) {
+auto minimum(const X& x, const Y& y, ext::source_location w = ext::here()) {
   return ext::make<op::minimum>(w, x, y);
 }
 }  // namespace deft

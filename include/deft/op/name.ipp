@@ -8,7 +8,7 @@ namespace deft {
 
 namespace detail {
 
-void add_alias(const output& o, std::string_view alias, source_place w) {
+void add_alias(const output& o, std::string_view alias, source_location w) {
   const scope_ref& s = current_scope();
   std::string full = (s ? s->name_prefix : std::string()) + std::string(alias);
   if (alias.empty()) throw error(errc::invalid_argument, "[name] expects a name", {}, w);

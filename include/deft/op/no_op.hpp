@@ -16,5 +16,5 @@ struct no_op {
 
 namespace deft {
 /// An operation that computes nothing and waits for the control dependencies in force here.
-operation no_op(ext::source_place w = ext::here());
+operation no_op(ext::source_location w = ext::here());
 }  // namespace deft

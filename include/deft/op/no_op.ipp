@@ -5,8 +5,8 @@
 
 namespace deft {
 
-operation no_op(ext::source_place w) {
-  return operation(ext::add_node(current_graph(), op::no_op(), {.place = w}));
+operation no_op(ext::source_location w) {
+  return operation(ext::add_node(current_graph(), op::no_op(), {.location = w}));
 }
 
 }  // namespace deft

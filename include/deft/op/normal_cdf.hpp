@@ -33,7 +33,7 @@ namespace deft {
 /// The probability that a standard normal value is below each element, float or double:
 /// (1 + erf(x / sqrt(2))) / 2, without cancellation for negative x.
 template <ext::expression X>
-auto normal_cdf(const X& x, ext::source_place w = ext::here()) {
+auto normal_cdf(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::normal_cdf>(w, x);
 }
 }  // namespace deft

@@ -43,7 +43,7 @@ struct one_hot_shape {
 /// out of range gives a row of zeros.
 template <std::int64_t Depth, ext::element T = float, ext::expression X,
           class K = ext::kernels_for<X>>
-auto one_hot(const X& indices, ext::source_place w = ext::here()) {
+auto one_hot(const X& indices, ext::source_location w = ext::here()) {
   static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
   constexpr op::one_hot o{Depth, dtype_of<T>};
   if constexpr (ext::typed_expression<X>) {
@@ -66,7 +66,7 @@ auto one_hot(const X& indices, ext::source_place w = ext::here()) {
 /// depth.
 template <ext::expression X, class K = ext::kernels_for<X>>
 any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::float32,
-                   ext::source_place w = ext::here()) {
+                   ext::source_location w = ext::here()) {
   return detail::apply<K>(op::one_hot{depth, type}, w, indices);
 }
 

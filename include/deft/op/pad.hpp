@@ -83,12 +83,12 @@ any_tensor sum_of(std::vector<any_tensor> terms);
 /// both have a number for each axis, none negative, and the value is within the range of x's dtype,
 /// and an integer if that is one.
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value = 0,
-               ext::source_place w = ext::here());
+               ext::source_location w = ext::here());
 
 /// The same, known at compile time: for x of (?,3), `pad(x, before<0, 1>, after<0, 2>)` is (?,6).
 template <ext::expression X, std::int64_t... B, std::int64_t... A, class K = ext::kernels_for<X>>
 auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 0,
-         ext::source_place w = ext::here()) {
+         ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_pad<From, before_t<B...>, after_t<A...>>) {

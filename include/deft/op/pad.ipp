@@ -48,7 +48,7 @@ ext::tensor_type op::pad::infer(std::span<const ext::tensor_type> in) const {
 }
 
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value,
-               ext::source_place w) {
+               ext::source_location w) {
   const dims none = dims::filled(x.rank(), 0);
   const op::pad o{before, after, value};
   if (before == none && after == none && o.value_fits(x.type())) return x;

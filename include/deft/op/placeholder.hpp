@@ -21,7 +21,7 @@ struct placeholder {
 namespace deft {
 
 namespace detail {
-output make_placeholder(std::string_view name, const tensor_type& t, source_place w);
+output make_placeholder(std::string_view name, const tensor_type& t, source_location w);
 /// What `= {}` would be.
 struct nothing {};
 }  // namespace detail
@@ -35,7 +35,7 @@ class placeholder : public tensor<T, E...> {
   /// "placeholder". Throws invalid_argument if it is not UTF-8.
   // A template, so that 0 in a list of elements to feed is not taken for a null name.
   template <std::convertible_to<std::string_view> Name>
-  explicit placeholder(const Name& name, ext::source_place w = ext::here())
+  explicit placeholder(const Name& name, ext::source_location w = ext::here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
   /// @cond refused
   template <class Name = detail::missing>
@@ -76,6 +76,6 @@ placeholder(const Name&) -> placeholder<detail::missing>;
 
 /// The same with a dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
-                            ext::source_place w = ext::here());
+                            ext::source_location w = ext::here());
 
 }  // namespace deft

@@ -11,17 +11,17 @@ ext::tensor_type op::placeholder::infer(std::span<const ext::tensor_type>) const
 }
 
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
-                            ext::source_place w) {
+                            ext::source_location w) {
   return any_tensor(detail::make_placeholder(name, {shape, type}, w));
 }
 
 namespace detail {
 
-output make_placeholder(std::string_view name, const tensor_type& t, source_place w) {
+output make_placeholder(std::string_view name, const tensor_type& t, source_location w) {
   op::placeholder o;
   o.type = t.type;
   o.shape = t.shape;
-  return {ext::add_node(current_graph(), o, {.place = w, .name = std::string(name)}), 0};
+  return {ext::add_node(current_graph(), o, {.location = w, .name = std::string(name)}), 0};
 }
 
 }  // namespace detail

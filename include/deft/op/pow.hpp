@@ -23,7 +23,7 @@ namespace deft {
 /// and x is 0, or smaller than 1e-37.
 template <class X, class Y>
 requires ext::operands<X, Y>
-auto pow(const X& x, const Y& y, ext::source_place w = ext::here()) {
+auto pow(const X& x, const Y& y, ext::source_location w = ext::here()) {
   return ext::make<op::pow>(w, x, y);
 }
 }  // namespace deft

@@ -24,7 +24,7 @@ namespace deft {
 template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> random_normal(
     shape_t<E...>, std::type_identity_t<T> mean = 0, std::type_identity_t<T> stddev = 1,
-    const random_options& options = {}, ext::source_place w = ext::here()) {
+    const random_options& options = {}, ext::source_location w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
@@ -38,7 +38,7 @@ template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_normal(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> mean = 0,
     std::type_identity_t<T> stddev = 1, const random_options& options = {},
-    ext::source_place w = ext::here()) {
+    ext::source_location w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
@@ -54,7 +54,7 @@ requires(!detail::is_known<shape_t<E...>> &&
 /// In the dtype and shape of `x`, whose elements are not used: `random_normal_like(mean)`.
 template <ext::expression X>
 auto random_normal_like(const X& x, double mean = 0, double stddev = 1,
-                        const random_options& options = {}, ext::source_place w = ext::here()) {
+                        const random_options& options = {}, ext::source_location w = ext::here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
@@ -62,5 +62,5 @@ auto random_normal_like(const X& x, double mean = 0, double stddev = 1,
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type = dtype::float32,
-                         const random_options& options = {}, ext::source_place w = ext::here());
+                         const random_options& options = {}, ext::source_location w = ext::here());
 }  // namespace deft

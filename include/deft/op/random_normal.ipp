@@ -14,7 +14,7 @@ ext::tensor_type op::random_normal::infer(std::span<const ext::tensor_type> in) 
 }
 
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type,
-                         const random_options& options, ext::source_place w) {
+                         const random_options& options, ext::source_location w) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;

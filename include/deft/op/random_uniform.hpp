@@ -40,7 +40,7 @@ namespace deft {
 template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> random_uniform(
     shape_t<E...>, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1,
-    const random_options& options = {}, ext::source_place w = ext::here()) {
+    const random_options& options = {}, ext::source_location w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
@@ -52,7 +52,7 @@ template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_uniform(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> low = 0,
     std::type_identity_t<T> high = 1, const random_options& options = {},
-    ext::source_place w = ext::here()) {
+    ext::source_location w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
@@ -68,7 +68,7 @@ requires(!detail::is_known<shape_t<E...>> &&
 /// In the dtype and shape of `x`, whose elements are not used: `random_uniform_like(x) < 0.9f`.
 template <ext::expression X>
 auto random_uniform_like(const X& x, double low = 0, double high = 1,
-                         const random_options& options = {}, ext::source_place w = ext::here()) {
+                         const random_options& options = {}, ext::source_location w = ext::here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
@@ -76,5 +76,5 @@ auto random_uniform_like(const X& x, double low = 0, double high = 1,
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
-                          const random_options& options = {}, ext::source_place w = ext::here());
+                          const random_options& options = {}, ext::source_location w = ext::here());
 }  // namespace deft

@@ -24,7 +24,7 @@ ext::tensor_type op::random_uniform::infer(std::span<const ext::tensor_type> in)
 }
 
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type,
-                          const random_options& options, ext::source_place w) {
+                          const random_options& options, ext::source_location w) {
   op::random_uniform o;
   o.low = low;
   o.high = high;

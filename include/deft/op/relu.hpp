@@ -20,7 +20,7 @@ struct relu : elementwise<1> {
 namespace deft {
 /// max(x, 0) of each number, in the dtype of x. NaN stays NaN; the gradient at 0 is 0.
 template <ext::expression X>
-auto relu(const X& x, ext::source_place w = ext::here()) {
+auto relu(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::relu>(w, x);
 }
 }  // namespace deft

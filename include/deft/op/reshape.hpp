@@ -75,19 +75,19 @@ template <class From, class To>
 inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape::fault::several;
 
 /// `x` with the axes `added` (ascending, in range of the result) of extent 1.
-any_tensor expand(const any_tensor& x, const dims& added, source_place w = {});
+any_tensor expand(const any_tensor& x, const dims& added, source_location w = {});
 /// `x` in the shape `to`, whose extents may be op::reshape::extent_of.
-any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w);
+any_tensor add_reshape(const any_tensor& x, const dims& to, source_location w);
 }  // namespace detail
 
 /// The elements of x in row-major order, in the shape `to`. One extent may be `dyn`: it follows
 /// from the number of elements. Throws invalid_argument if the numbers of elements differ, or if an
 /// extent is negative.
-any_tensor reshape(const any_tensor& x, const dims& to, ext::source_place w = ext::here());
+any_tensor reshape(const any_tensor& x, const dims& to, ext::source_location w = ext::here());
 
 /// The same with a shape known at compile time: `reshape(x, shape<dyn, 784>)`.
 template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
-auto reshape(const X& x, shape_t<E...> to, ext::source_place w = ext::here()) {
+auto reshape(const X& x, shape_t<E...> to, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     using To = shape_t<E...>;
@@ -109,15 +109,15 @@ auto reshape(const X& x, shape_t<E...> to, ext::source_place w = ext::here()) {
 namespace detail {
 /// Uses only the shape of `like` where at most one extent is unknown, so that `like` need not be
 /// computed.
-any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w);
+any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_location w);
 /// The elements of x in the shape of `like` but for the last extent, which is `last`.
 any_tensor reshape_rows(const any_tensor& x, const any_tensor& like, std::int64_t last,
-                        source_place w);
+                        source_location w);
 }  // namespace detail
 
 /// The elements of x in the shape of `like`. Throws invalid_argument if their numbers differ.
 template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
-auto reshape(const X& x, const Like& like, ext::source_place w = ext::here()) {
+auto reshape(const X& x, const Like& like, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<Like>>(
         detail::reshape_like(any_tensor(x), any_tensor(like), w).handle());

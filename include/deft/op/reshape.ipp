@@ -33,7 +33,7 @@ ext::tensor_type op::reshape::infer(std::span<const ext::tensor_type> in) const 
   return {out, in[0].type};
 }
 
-any_tensor reshape(const any_tensor& x, const dims& to, ext::source_place w) {
+any_tensor reshape(const any_tensor& x, const dims& to, ext::source_location w) {
   if (std::ranges::any_of(to, [](std::int64_t e) { return e < dyn; }))
     detail::refuse_call(x, ext::str("[reshape] ", to, " is not a valid shape for ", x.shape()), w);
   return detail::add_reshape(x, to, w);
@@ -41,13 +41,13 @@ any_tensor reshape(const any_tensor& x, const dims& to, ext::source_place w) {
 
 namespace detail {
 
-any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w) {
+any_tensor add_reshape(const any_tensor& x, const dims& to, source_location w) {
   if (to.is_static() && x.shape() == to) return x;
   const output in[] = {x.handle()};
   return apply_any(op::reshape{to}, in, w);
 }
 
-any_tensor expand(const any_tensor& x, const dims& added, source_place w) {
+any_tensor expand(const any_tensor& x, const dims& added, source_location w) {
   dims to = x.shape();
   if (!to.is_static())
     for (int i = 0; i < to.n; ++i)
@@ -55,7 +55,7 @@ any_tensor expand(const any_tensor& x, const dims& added, source_place w) {
   return add_reshape(x, op::with_axes(to, added), w);
 }
 
-any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w) {
+any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_location w) {
   const dims& to = like.shape();
   if (same(x, like)) return x;
   int unknown = 0;
@@ -66,7 +66,7 @@ any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_plac
 }
 
 any_tensor reshape_rows(const any_tensor& x, const any_tensor& like, std::int64_t last,
-                        source_place w) {
+                        source_location w) {
   dims to = like.shape();
   to[to.n - 1] = last;
   if (std::ranges::count(to, dyn) <= 1) return reshape(x, to, w);

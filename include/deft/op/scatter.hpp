@@ -48,7 +48,7 @@ namespace ext {
 /// For rows (B,L,D) and indices (B,L): in place of each row the sum of all rows with its index, or,
 /// if `repeat` is not set, in place of the first of them, and zeros in place of the others.
 any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repeat = true,
-                    source_place w = here());
+                    source_location w = here());
 
 }  // namespace ext
 
@@ -56,10 +56,11 @@ any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repe
 /// update runs on the variable's device, and touches these rows alone. An index out of range makes
 /// the run throw out_of_range, and changes nothing. Throws invalid_argument if shapes do not fit.
 ext::assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
-                                      const any_tensor& rows, ext::source_place w = ext::here());
+                                      const any_tensor& rows, ext::source_location w = ext::here());
 /// Sets the rows of `v` at `indices`. As scatter_sub otherwise.
 ext::assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor& indices,
-                                         const any_tensor& rows, ext::source_place w = ext::here());
+                                         const any_tensor& rows,
+                                         ext::source_location w = ext::here());
 
 namespace detail {
 /// A gradient with respect to the rows that were gathered, not to all: zeros of the shape of

@@ -45,7 +45,7 @@ ext::tensor_type op::row_update::checked_rows(std::string_view op,
 namespace ext {
 
 any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repeat,
-                    source_place w) {
+                    source_location w) {
   const output in[] = {rows.handle(), indices.handle()};
   return detail::apply_any(op::sum_rows{repeat}, in, w);
 }
@@ -56,7 +56,7 @@ namespace {
 
 ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable& v,
                                       const any_tensor& indices, const any_tensor& rows,
-                                      ext::source_place w) {
+                                      ext::source_location w) {
   const ext::output in[] = {rows.handle(), indices.handle()};
   return ext::assigned<any_tensor>(
       detail::at_variable(def, v.handle(), v.handle().node->attributes, in, w));
@@ -65,11 +65,11 @@ ext::assigned<any_tensor> update_rows(const ext::op_def& def, const any_variable
 }  // namespace
 
 ext::assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
-                                      const any_tensor& rows, ext::source_place w) {
+                                      const any_tensor& rows, ext::source_location w) {
   return update_rows(ext::record_of<op::scatter_sub>, v, indices, rows, w);
 }
 ext::assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor& indices,
-                                         const any_tensor& rows, ext::source_place w) {
+                                         const any_tensor& rows, ext::source_location w) {
   return update_rows(ext::record_of<op::scatter_update>, v, indices, rows, w);
 }
 
@@ -104,7 +104,7 @@ any_tensor sum_of_slices(std::span<const any_tensor> parts) {
   }
   if (rows.empty()) return {};
   if (rows.size() == 1) return parts[0];
-  const source_place w = parts[0].handle().node->place();
+  const source_location w = parts[0].handle().node->location();
   const auto alike = [&](const any_tensor& i) { return i.type() == indices[0].type(); };
   if (!std::ranges::all_of(indices, alike))
     for (any_tensor& i : indices) i = cast(i, dtype::int64);

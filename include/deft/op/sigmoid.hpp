@@ -22,7 +22,7 @@ struct sigmoid : elementwise<1, typing::floating> {
 namespace deft {
 /// The logistic function 1 / (1 + exp(-x)) of each element, float or double.
 template <ext::expression X>
-auto sigmoid(const X& x, ext::source_place w = ext::here()) {
+auto sigmoid(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::sigmoid>(w, x);
 }
 }  // namespace deft

@@ -26,7 +26,7 @@ namespace deft {
 /// only for an infinite logit with another label.
 template <class X, class Z>
 requires ext::operands<X, Z>
-auto sigmoid_cross_entropy(const X& logits, const Z& labels, ext::source_place w = ext::here()) {
+auto sigmoid_cross_entropy(const X& logits, const Z& labels, ext::source_location w = ext::here()) {
   return ext::make<op::sigmoid_cross_entropy>(w, logits, labels);
 }
 }  // namespace deft

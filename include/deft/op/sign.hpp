@@ -20,7 +20,7 @@ struct sign : elementwise<1> {
 namespace deft {
 /// -1, 0 or 1 for each element; NaN stays NaN. It has no gradient.
 template <ext::expression X>
-auto sign(const X& x, ext::source_place w = ext::here()) {
+auto sign(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::sign>(w, x);
 }
 }  // namespace deft

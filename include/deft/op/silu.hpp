@@ -23,7 +23,7 @@ struct silu : elementwise<1, typing::floating> {
 namespace deft {
 /// x * sigmoid(x) of each element, float or double.
 template <ext::expression X>
-auto silu(const X& x, ext::source_place w = ext::here()) {
+auto silu(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::silu>(w, x);
 }
 }  // namespace deft

@@ -20,7 +20,7 @@ struct sin : elementwise<1, typing::floating> {
 namespace deft {
 /// Sine of each element, in radians.
 template <ext::expression X>
-auto sin(const X& x, ext::source_place w = ext::here()) {
+auto sin(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::sin>(w, x);
 }
 }  // namespace deft

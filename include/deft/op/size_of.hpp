@@ -17,14 +17,14 @@ struct size_of {
 namespace deft {
 namespace detail {
 /// A constant where the extents are known.
-any_tensor size_along(const any_tensor& x, const axes* given, source_place w);
+any_tensor size_along(const any_tensor& x, const axes* given, source_location w);
 }  // namespace detail
 
 /// The number of elements of x, or of x along the given axes, as an int64 scalar. A constant where
 /// the extents are known. Throws invalid_argument for axes out of range or given twice.
 template <ext::expression X, detail::axes_choice A = detail::every_axis,
           class K = ext::kernels_for<X>>
-auto size_of(const X& x, const A& a = {}, ext::source_place w = ext::here()) {
+auto size_of(const X& x, const A& a = {}, ext::source_location w = ext::here()) {
   static_assert(!std::integral<A>, "[size_of] expects axes, and got a number: size_of(x, axis<0>)");
   static_assert(!std::same_as<A, keepdims_t>, "[size_of] has no keepdims");
   if constexpr (ext::typed_expression<X> && detail::is_axis_type<A>)

@@ -15,7 +15,7 @@ ext::tensor_type op::size_of::infer(std::span<const ext::tensor_type> in) const 
 
 namespace detail {
 
-any_tensor size_along(const any_tensor& x, const axes* given, source_place w) {
+any_tensor size_along(const any_tensor& x, const axes* given, source_location w) {
   dims along = axes_from_front("size_of", x, given, w), extents;
   for (auto a : along) extents.push_back(x.shape()[static_cast<int>(a)]);
   if (extents.is_static()) return add_constant(any_array::scalar(extents.elements()), w);

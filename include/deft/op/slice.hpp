@@ -81,22 +81,22 @@ any_tensor slice_of(const any_tensor& padded, const dims& before, const dims& af
 /// Of a part whose place, and `sizes` if there are any, are computed by the run. Those that are
 /// `dyn` as numbers go up to the end.
 any_tensor slice_at(const any_tensor& x, const size_list& begin, const size_list& sizes,
-                    source_place w);
+                    source_location w);
 any_tensor slice_at(const any_tensor& x, const size_list& begin, const run_extents& size,
-                    source_place w);
+                    source_location w);
 }  // namespace detail
 
 /// The part of x that begins at the index `begin` and has the extents `size`, where `dyn` means up
 /// to the end of the axis. Throws invalid_argument unless x has such a part.
 any_tensor slice(const any_tensor& x, const dims& begin, const dims& size,
-                 ext::source_place w = ext::here());
+                 ext::source_location w = ext::here());
 
 /// The same, known at compile time: for x of (?,10), `slice(x, at<0, 2>, shape<dyn, 3>)` is the
 /// columns 2, 3 and 4.
 template <ext::expression X, std::int64_t... First, std::int64_t... E,
           class K = ext::kernels_for<X>>
 auto slice(const X& x, at_t<First...> begin, shape_t<E...> size,
-           ext::source_place w = ext::here()) {
+           ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice<From, at_t<First...>, shape_t<E...>>) {
@@ -118,7 +118,7 @@ auto slice(const X& x, at_t<First...> begin, shape_t<E...> size,
 /// part.
 template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
-           ext::source_place w = ext::here()) {
+           ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using From = ext::shape_type_of<X>;
     if constexpr (!detail::can_slice_somewhere<From, shape_t<E...>>) {
@@ -136,7 +136,7 @@ auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
 /// `slice(x, {i, 0}, shape<dyn, 10>, {n})`.
 template <ext::expression X, std::int64_t... E, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
-           const detail::size_list& n, ext::source_place w = ext::here()) {
+           const detail::size_list& n, ext::source_location w = ext::here()) {
   const any_tensor all(x);
   const auto e = detail::declared_extents("slice", size.value, n, all.type(), w);
   if constexpr (ext::typed_expression<X>) {
@@ -155,7 +155,7 @@ auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
 /// Likewise, of any sizes: the extents of the result are known only at run time.
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto slice(const X& x, const detail::size_list& begin, const detail::size_list& sizes,
-           ext::source_place w = ext::here()) {
+           ext::source_location w = ext::here()) {
   const any_tensor part = detail::slice_at(any_tensor(x), begin, sizes, w);
   if constexpr (ext::typed_expression<X>) {
     using some = detail::unknown_extents<ext::shape_type_of<X>>;

@@ -35,7 +35,7 @@ ext::tensor_type op::slice::infer(std::span<const ext::tensor_type> in) const {
   return {sizes.empty() ? out : o.size, in[0].type};
 }
 
-any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, ext::source_place w) {
+any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, ext::source_location w) {
   if (x.shape().is_static() && size == x.shape() && begin == dims::filled(x.rank(), 0)) return x;
   const ext::output in[] = {x.handle()};
   return detail::apply_any(op::slice{begin, size}, in, w);
@@ -54,7 +54,7 @@ any_tensor detail::slice_of(const any_tensor& padded, const dims& before, const 
 }
 
 any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const run_extents& size,
-                            ext::source_place w) {
+                            ext::source_location w) {
   const run_extents at("slice", "first index", begin, x.type(), w);
   if (!at.carrier.valid() && !size.carrier.valid()) return slice(x, at.known, size.known, w);
   std::vector<ext::output> in = {x.handle()};
@@ -64,7 +64,7 @@ any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const r
 }
 
 any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const size_list& sizes,
-                            ext::source_place w) {
+                            ext::source_location w) {
   const int rank = x.rank();
   if (begin.size() != rank || sizes.size() != rank)
     refuse_call(x,

@@ -25,7 +25,7 @@ inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
 
 /// Softmax of float or double logits along the last axis, exp(x) / sum(exp(x)), in the shape of x.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto softmax(const X& x, ext::source_place w = ext::here()) {
+auto softmax(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_floating_expression<X>) {
       static_assert(
@@ -52,13 +52,13 @@ constexpr dims swapped_with_last(int rank, int axis) {
   return p;
 }
 /// Throws invalid_argument unless `given` is one axis of x.
-any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w);
-any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w);
+any_tensor add_softmax(const any_tensor& x, const dims& given, source_location w);
+any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_location w);
 }  // namespace detail
 
 /// Softmax along one axis: `softmax(x, axis<0>)`.
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
-auto softmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+auto softmax(const X& x, axis_t<A> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     if constexpr (!detail::is_floating_expression<X>) {
       static_assert(
@@ -78,7 +78,7 @@ auto softmax(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 /// The same with an axis known only at run time.
 /// Throws invalid_argument unless `a` holds exactly one axis, in range.
 template <ext::expression X>
-any_tensor softmax(const X& x, const axes& a, ext::source_place w = ext::here()) {
+any_tensor softmax(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_softmax(any_tensor(x), a.value, w);
 }
 /// @cond refused

@@ -25,7 +25,7 @@ ext::tensor_type op::softmax::infer(std::span<const ext::tensor_type> in) const 
 namespace detail {
 namespace {
 
-int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, source_place w) {
+int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, source_location w) {
   const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
   if (axis < 0)
     refuse_call(x,
@@ -38,7 +38,7 @@ int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, 
 
 /// x with one more element along `axis`, less than all others: its maximum is defined even if a run
 /// finds no elements there, and is that of x if there are some.
-any_tensor never_empty(const any_tensor& x, int axis, source_place w) {
+any_tensor never_empty(const any_tensor& x, int axis, source_location w) {
   dims none, one;
   for (int i = 0; i < x.rank(); ++i) {
     none.push_back(0);
@@ -49,7 +49,7 @@ any_tensor never_empty(const any_tensor& x, int axis, source_place w) {
 
 }  // namespace
 
-any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
+any_tensor add_softmax(const any_tensor& x, const dims& given, source_location w) {
   const int axis = softmax_axis("softmax", x, given, w);
   if (axis == x.rank() - 1) return softmax(x, w);
   // The operation's axis is the last: the two change places meanwhile.
@@ -57,7 +57,7 @@ any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
   return transpose(softmax(transpose(x, swapped, w), w), swapped, w);
 }
 
-any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w) {
+any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_location w) {
   const int axis = softmax_axis("log_softmax", x, given, w);
   const axes along{axis};
   const std::int64_t extent = x.shape()[axis];

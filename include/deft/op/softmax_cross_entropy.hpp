@@ -69,7 +69,7 @@ inline constexpr bool label_shape_fits =
 /// for labels that do not match (a compile error where the types show it). The run throws
 /// out_of_range for a class that is not one.
 template <ext::expression L, ext::expression Y, class K = ext::kernels_for<L>>
-auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_place w = ext::here()) {
+auto softmax_cross_entropy(const L& logits, const Y& labels, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<L> && ext::typed_expression<Y>) {
     if constexpr (!detail::is_floating_expression<L>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,

@@ -20,7 +20,7 @@ struct softplus : elementwise<1, typing::floating> {
 namespace deft {
 /// log(1 + exp(x)) of each element, float or double.
 template <ext::expression X>
-auto softplus(const X& x, ext::source_place w = ext::here()) {
+auto softplus(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::softplus>(w, x);
 }
 }  // namespace deft

@@ -28,16 +28,16 @@ inline constexpr bool can_split = split_shape<N, Shape, A>::possible;
 
 /// Part number `i` of `n` along an axis counted from the front, whose extent `n` divides.
 any_tensor split_part(const any_tensor& x, int axis, std::int64_t n, std::int64_t i,
-                      source_place w);
+                      source_location w);
 std::vector<any_tensor> add_split(const any_tensor& x, const dims& given, std::int64_t n,
-                                  source_place w);
+                                  source_location w);
 }  // namespace detail
 
 /// N parts of equal size along an axis: for x of (?,12), `auto [a, b, c] = split<3>(x, axis<1>)`
 /// are three tensors of (?,4). Throws invalid_argument unless the axis' extent is known and a
 /// multiple of N.
 template <int N, ext::expression X, int A, class K = ext::kernels_for<X>>
-auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+auto split(const X& x, axis_t<A> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_split<N, S, A>) {
@@ -67,12 +67,12 @@ auto split(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 /// @{
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
 std::vector<any_tensor> split(const X& x, axis_t<A> a, std::int64_t n,
-                              ext::source_place w = ext::here()) {
+                              ext::source_location w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
 template <ext::expression X, class K = ext::kernels_for<X>>
 std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n,
-                              ext::source_place w = ext::here()) {
+                              ext::source_location w = ext::here()) {
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
 /// @}

@@ -7,7 +7,7 @@
 namespace deft::detail {
 
 any_tensor split_part(const any_tensor& x, int axis, std::int64_t n, std::int64_t i,
-                      source_place w) {
+                      source_location w) {
   dims begin = dims::filled(x.rank(), 0), size = x.shape();
   size[axis] /= n;
   begin[axis] = i * size[axis];
@@ -15,7 +15,7 @@ any_tensor split_part(const any_tensor& x, int axis, std::int64_t n, std::int64_
 }
 
 std::vector<any_tensor> add_split(const any_tensor& x, const dims& given, std::int64_t n,
-                                  source_place w) {
+                                  source_location w) {
   const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
   if (axis < 0)
     refuse_call(x,

@@ -20,7 +20,7 @@ struct sqrt : elementwise<1, typing::floating> {
 namespace deft {
 /// Square root of each element, float or double; NaN for negative ones.
 template <ext::expression X>
-auto sqrt(const X& x, ext::source_place w = ext::here()) {
+auto sqrt(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::sqrt>(w, x);
 }
 }  // namespace deft

@@ -20,7 +20,7 @@ struct square : elementwise<1> {
 namespace deft {
 /// Each number times itself, in the dtype of x; integers wrap.
 template <ext::expression X>
-auto square(const X& x, ext::source_place w = ext::here()) {
+auto square(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::square>(w, x);
 }
 }  // namespace deft

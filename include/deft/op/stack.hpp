@@ -29,7 +29,7 @@ struct stacked : typed_shape<stacked<A, First, Rest...>> {
 template <int A, class... Shape>
 inline constexpr bool can_stack = stacked<A, Shape...>::possible;
 
-any_tensor add_stack(std::int64_t axis, std::span<const any_tensor> parts, source_place w);
+any_tensor add_stack(std::int64_t axis, std::span<const any_tensor> parts, source_location w);
 }  // namespace detail
 
 /// The tensors along a new axis, numbered as in the result: `stack(axis<1>, a, b, c)` of three
@@ -59,11 +59,11 @@ auto stack(axis_t<A>, const X& x, const Rest&... rest) {
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or shapes differ.
 any_tensor stack(const axes& axis, std::span<const any_tensor> parts,
-                 ext::source_place w = ext::here());
+                 ext::source_location w = ext::here());
 /// The same of tensors of one type, at least one: the new axis is dyn, or the result an any_tensor
 /// if they are such.
 template <int A, ext::expression X>
-auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_place w = ext::here()) {
+auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_location w = ext::here()) {
   const std::vector<any_tensor> all(parts.begin(), parts.end());
   if constexpr (!ext::typed_expression<X>) {
     return stack(axes{A}, all, w);

@@ -5,7 +5,7 @@
 
 namespace deft {
 
-any_tensor stack(const axes& axis, std::span<const any_tensor> parts, ext::source_place w) {
+any_tensor stack(const axes& axis, std::span<const any_tensor> parts, ext::source_location w) {
   if (parts.empty() || axis.value.size() != 1)
     throw error(errc::invalid_argument,
                 ext::str("[stack] expects one axis and one tensor at least, and got ",
@@ -15,7 +15,7 @@ any_tensor stack(const axes& axis, std::span<const any_tensor> parts, ext::sourc
 }
 
 any_tensor detail::add_stack(std::int64_t axis, std::span<const any_tensor> parts,
-                             ext::source_place w) {
+                             ext::source_location w) {
   const any_tensor& first = parts[0];
   const int front = ext::normalize_axis(axis, first.rank() + 1);
   if (front < 0 || first.rank() == max_rank)

@@ -21,7 +21,7 @@ struct stop_gradient {
 namespace deft {
 /// The value of x; `gradients` treats it as a constant.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto stop_gradient(const X& x, ext::source_place w = ext::here()) {
+auto stop_gradient(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return detail::apply_typed<ext::value_type_of<X>, ext::shape_type_of<X>, K>(op::stop_gradient{},
                                                                                 w, x);

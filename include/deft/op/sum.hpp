@@ -24,7 +24,7 @@ namespace deft {
 /// sum of no elements is 0. Throws invalid_argument for axes out of range or given twice.
 template <ext::expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = ext::kernels_for<X>>
-auto sum(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext::here()) {
+auto sum(const X& x, const A& a = {}, Keep keep = {}, ext::source_location w = ext::here()) {
   if constexpr (!detail::is_numeric_expression<X>) {
     static_assert(detail::takes<op::sum, detail::got<X>>,
                   "[sum] expects a tensor of numbers, and got bool or "
@@ -36,7 +36,7 @@ auto sum(const X& x, const A& a = {}, Keep keep = {}, ext::source_place w = ext:
 /// The same with axes known only at run time: `sum(x, {0, 2})`.
 template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
           class K = ext::kernels_for<X>>
-auto sum(const X& x, const axes& a, Keep keep = {}, ext::source_place w = ext::here()) {
+auto sum(const X& x, const axes& a, Keep keep = {}, ext::source_location w = ext::here()) {
   return sum<X, axes, Keep, K>(x, a, keep, w);
 }
 }  // namespace deft

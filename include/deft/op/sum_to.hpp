@@ -27,14 +27,14 @@ namespace detail {
 template <class X, class Like>
 inline constexpr bool may_sum_to = op::sum_to::possible(X::value, Like::value);
 /// A sum and a reshape where the known extents tell which axes were broadcast, else the operation.
-any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w);
+any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_location w);
 }  // namespace detail
 
 /// x summed over the axes along which `like` would be broadcast to it: the leading ones that `like`
 /// lacks, and those where its extent is 1. The result has the shape of `like` and the dtype of x.
 /// Throws invalid_argument if `like` cannot be broadcast to the shape of x.
 template <ext::expression X, ext::expression Like, class K = ext::kernels_for<X>>
-auto sum_to(const X& x, const Like& like, ext::source_place w = ext::here()) {
+auto sum_to(const X& x, const Like& like, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<Like>) {
     if constexpr (!detail::may_sum_to<ext::shape_type_of<X>, ext::shape_type_of<Like>>) {
       static_assert(detail::takes<op::sum_to, detail::got<X>, detail::got<Like>>,

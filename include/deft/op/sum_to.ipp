@@ -19,7 +19,7 @@ ext::tensor_type op::sum_to::infer(std::span<const ext::tensor_type> in) const {
 
 namespace detail {
 
-any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w) {
+any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_location w) {
   const dims &from = x.shape(), &to = like.shape();
   if (same(x, like) || (from == to && from.is_static())) return x;
   // Axes that are summed; an extent known only at run time may be 1 or not.

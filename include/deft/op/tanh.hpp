@@ -20,7 +20,7 @@ struct tanh : elementwise<1, typing::floating> {
 namespace deft {
 /// Hyperbolic tangent of each element, float or double.
 template <ext::expression X>
-auto tanh(const X& x, ext::source_place w = ext::here()) {
+auto tanh(const X& x, ext::source_location w = ext::here()) {
   return ext::make<op::tanh>(w, x);
 }
 }  // namespace deft

@@ -53,7 +53,7 @@ inline constexpr bool is_permutation = transposed<Shape, Perm>::possible;
 
 /// x with its axes in reverse order: a matrix transposed.
 template <ext::expression X, class K = ext::kernels_for<X>>
-auto transpose(const X& x, ext::source_place w = ext::here()) {
+auto transpose(const X& x, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     using P = detail::reversal<S>;
@@ -64,7 +64,7 @@ auto transpose(const X& x, ext::source_place w = ext::here()) {
 }
 /// Axis i of the result is axis P[i] of x: `transpose(x, perm<0, 2, 1>)`.
 template <ext::expression X, int... P, class K = ext::kernels_for<X>>
-auto transpose(const X& x, perm_t<P...> p, ext::source_place w = ext::here()) {
+auto transpose(const X& x, perm_t<P...> p, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::is_permutation<S, perm_t<P...>>) {
@@ -80,7 +80,7 @@ auto transpose(const X& x, perm_t<P...> p, ext::source_place w = ext::here()) {
 /// The same with a permutation known only at run time.
 /// Throws invalid_argument if it is not a permutation of x's axes.
 template <ext::expression X, class K = ext::kernels_for<X>>
-any_tensor transpose(const X& x, const axes& perm, ext::source_place w = ext::here()) {
+any_tensor transpose(const X& x, const axes& perm, ext::source_location w = ext::here()) {
   return detail::apply<K>(op::transpose{perm.value}, w, x);
 }
 

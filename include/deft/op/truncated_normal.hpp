@@ -23,7 +23,7 @@ namespace deft {
 template <ext::element T = float, std::int64_t... E>
 requires detail::is_known<shape_t<E...>> tensor<T, E...> truncated_normal(
     shape_t<E...>, std::type_identity_t<T> stddev = 1, const random_options& options = {},
-    ext::source_place w = ext::here()) {
+    ext::source_location w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
@@ -33,7 +33,7 @@ requires detail::is_known<shape_t<E...>> tensor<T, E...> truncated_normal(
 template <ext::element T = float, std::int64_t... E>
 requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> truncated_normal(
     shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> stddev = 1,
-    const random_options& options = {}, ext::source_place w = ext::here()) {
+    const random_options& options = {}, ext::source_location w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
@@ -48,12 +48,13 @@ requires(!detail::is_known<shape_t<E...>> &&
 /// In the dtype and shape of `x`, whose elements are not used.
 template <ext::expression X>
 auto truncated_normal_like(const X& x, double stddev = 1, const random_options& options = {},
-                           ext::source_place w = ext::here()) {
+                           ext::source_location w = ext::here()) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_like(o, x, options, w);
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
-                            const random_options& options = {}, ext::source_place w = ext::here());
+                            const random_options& options = {},
+                            ext::source_location w = ext::here());
 }  // namespace deft

@@ -14,7 +14,7 @@ ext::tensor_type op::truncated_normal::infer(std::span<const ext::tensor_type> i
 }
 
 any_tensor truncated_normal(const dims& shape, double stddev, dtype type,
-                            const random_options& options, ext::source_place w) {
+                            const random_options& options, ext::source_location w) {
   op::truncated_normal o;
   o.stddev = stddev;
   return detail::random_any(o, shape, type, options, w);

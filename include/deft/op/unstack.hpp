@@ -19,15 +19,15 @@ inline constexpr bool can_unstack = [] {
 }();
 
 /// Number `i` along an axis counted from the front.
-any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_place w);
-std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_place w);
+any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_location w);
+std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_location w);
 }  // namespace detail
 
 /// The tensors along an axis, without it: for x of (?,20,8), `unstack(x, axis<1>)` are 20 tensors
 /// of (?,8), in a std::array where x has a type, in a std::vector otherwise. Throws
 /// invalid_argument unless the axis' extent is known.
 template <ext::expression X, int A, class K = ext::kernels_for<X>>
-auto unstack(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
+auto unstack(const X& x, axis_t<A> a, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>) {
     using S = ext::shape_type_of<X>;
     if constexpr (!detail::can_unstack<S, A>) {
@@ -50,7 +50,7 @@ auto unstack(const X& x, axis_t<A> a, ext::source_place w = ext::here()) {
 }
 /// The same with an axis known only at run time.
 template <ext::expression X, class K = ext::kernels_for<X>>
-std::vector<any_tensor> unstack(const X& x, const axes& a, ext::source_place w = ext::here()) {
+std::vector<any_tensor> unstack(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_unstack(any_tensor(x), a.value, w);
 }
 

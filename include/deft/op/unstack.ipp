@@ -7,7 +7,7 @@
 
 namespace deft::detail {
 
-any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_place w) {
+any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_location w) {
   dims begin = dims::filled(x.rank(), 0), size = x.shape(), to;
   begin[axis] = i;
   size[axis] = 1;
@@ -16,7 +16,7 @@ any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_pl
   return add_reshape(slice(x, begin, size, w), to, w);
 }
 
-std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_place w) {
+std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_location w) {
   const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
   if (axis < 0 || x.shape()[axis] == dyn)
     refuse_call(x,

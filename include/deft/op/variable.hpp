@@ -41,18 +41,18 @@ namespace detail {
 /// Not constructed by each variable, which would compile the construction into every caller.
 const variable_options& default_options();
 output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
-                     const variable_options& options, source_place w);
+                     const variable_options& options, source_location w);
 /// The node by which an expression reads a variable: the variable's node, or under control
 /// dependencies a new one that waits for them.
-output read_variable(const output& variable, source_place w = {});
+output read_variable(const output& variable, source_location w = {});
 /// Checks that `n` is a variable of that type.
 output expect_variable(const node_ref& n, const tensor_type& type);
 output initial_value(const node& variable);
 /// The operation that assigns the first value.
-operation initializer_of(const output& variable, source_place w);
+operation initializer_of(const output& variable, source_location w);
 /// Throws invalid_argument if a variable of `declared` cannot have these extents.
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
-                   source_place w);
+                   source_location w);
 
 template <class Shape, class Initial>
 inline constexpr bool initial_shape_fits = [] {
@@ -75,11 +75,11 @@ class variable : public tensor<T, E...> {
   /// @{
   // The name is a template, so that 0 in a list of elements to feed is not taken for a null name.
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
-  variable(const Name& name, const Initial& initial, ext::source_place w = ext::here())
+  variable(const Name& name, const Initial& initial, ext::source_location w = ext::here())
       : variable(name, initial, detail::default_options(), w) {}
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const Initial& initial, const variable_options& options,
-           ext::source_place w = ext::here())
+           ext::source_location w = ext::here())
       : tensor<T, E...>(detail::known_type(), make(name, initial, options, w)) {
     if constexpr (!shape_t<E...>::value.is_static() &&
                   (ext::scalar<Initial> || std::same_as<Initial, deft::initializer>))
@@ -95,17 +95,17 @@ class variable : public tensor<T, E...> {
   requires(shape_t<E...>::value.is_static())
       variable(const Name& name, const detail::element_list<T, E...>& list,
                const variable_options& options = detail::default_options(),
-               ext::source_place w = ext::here())
+               ext::source_location w = ext::here())
       : variable(name, list.values_for(name, w), options, w) {}
   template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M>
   variable(const Name& name, const T (&rows)[N][M],
            const variable_options& options = detail::default_options(),
-           ext::source_place w = ext::here())
+           ext::source_location w = ext::here())
       : variable(name, detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), options, w) {}
   template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M, std::size_t L>
   variable(const Name& name, const T (&rows)[N][M][L],
            const variable_options& options = detail::default_options(),
-           ext::source_place w = ext::here())
+           ext::source_location w = ext::here())
       : variable(name, detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), options, w) {}
   /// @}
   /// @cond refused
@@ -119,11 +119,11 @@ class variable : public tensor<T, E...> {
   /// @{
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const dims& extents, const Initial& initial,
-           ext::source_place w = ext::here())
+           ext::source_location w = ext::here())
       : variable(name, extents, initial, detail::default_options(), w) {}
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   variable(const Name& name, const dims& extents, const Initial& initial,
-           const variable_options& options, ext::source_place w = ext::here())
+           const variable_options& options, ext::source_location w = ext::here())
       : tensor<T, E...>(detail::known_type(), make(name, initial, options, w, extents)) {
     static_assert(!shape_t<E...>::value.is_static(),
                   "[variable] expects extents only where its own are dyn");
@@ -172,7 +172,7 @@ class variable : public tensor<T, E...> {
   /// @endcond
 
   /// The value now; under control dependencies, after them.
-  tensor<T, E...> read(ext::source_place w = ext::here()) const {
+  tensor<T, E...> read(ext::source_location w = ext::here()) const {
     return {detail::known_type(), detail::read_variable(this->handle(), w)};
   }
   /// The output that represents the variable inside an expression.
@@ -183,24 +183,25 @@ class variable : public tensor<T, E...> {
   /// device, and yields the new value as `assign(…).value()`. Throws invalid_argument if a value
   /// with a dtype or shape known only at run time does not fit.
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X, tensor<T, E...>>>>
-  ext::assigned<tensor<T, E...>> assign(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<tensor<T, E...>> assign(const X& value,
+                                        ext::source_location w = ext::here()) const {
     return update<op::assign, K>(value, w);
   }
   /// `w.assign({1, 2, 3})`: the elements in row-major order. `w.assign({{1, 2}, {3, 4}})`: row by
   /// row; three levels of braces for rank 3.
   /// @{
   ext::assigned<tensor<T, E...>> assign(const detail::element_list<T, E...>& list,
-                                        ext::source_place w = ext::here()) const {
+                                        ext::source_location w = ext::here()) const {
     return update<op::assign, void>(list.values_for(this->handle()), w);
   }
   template <std::size_t N, std::size_t M>
   ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M],
-                                        ext::source_place w = ext::here()) const {
+                                        ext::source_location w = ext::here()) const {
     return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), w);
   }
   template <std::size_t N, std::size_t M, std::size_t L>
   ext::assigned<tensor<T, E...>> assign(const T (&rows)[N][M][L],
-                                        ext::source_place w = ext::here()) const {
+                                        ext::source_location w = ext::here()) const {
     return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), w);
   }
   /// @}
@@ -221,13 +222,13 @@ class variable : public tensor<T, E...> {
   /// Adds `value`; for variables of numbers.
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X, tensor<T, E...>>>>
   ext::assigned<tensor<T, E...>> assign_add(const X& value,
-                                            ext::source_place w = ext::here()) const {
+                                            ext::source_location w = ext::here()) const {
     return update<op::assign_add, K>(value, w);
   }
   /// Subtracts `value`; for variables of numbers.
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X, tensor<T, E...>>>>
   ext::assigned<tensor<T, E...>> assign_sub(const X& value,
-                                            ext::source_place w = ext::here()) const {
+                                            ext::source_location w = ext::here()) const {
     return update<op::assign_sub, K>(value, w);
   }
 
@@ -236,7 +237,7 @@ class variable : public tensor<T, E...> {
     return tensor<T, E...>(detail::initial_value(*this->handle().node));
   }
   /// The operation that gives it its first value.
-  operation initializer(ext::source_place w = ext::here()) const {
+  operation initializer(ext::source_location w = ext::here()) const {
     return detail::initializer_of(this->handle(), w);
   }
 
@@ -261,7 +262,7 @@ class variable : public tensor<T, E...> {
  private:
   template <class Initial>
   static ext::output make(std::string_view name, const Initial& initial,
-                          const variable_options& options, ext::source_place w,
+                          const variable_options& options, ext::source_location w,
                           const dims& extents = shape_t<E...>::value) {
     if constexpr (!detail::update_dtype_fits<T, Initial>)
       static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
@@ -275,7 +276,7 @@ class variable : public tensor<T, E...> {
                                  options, w);
   }
   template <class Op, class K, class X>
-  ext::assigned<tensor<T, E...>> update(const X& value, ext::source_place w) const {
+  ext::assigned<tensor<T, E...>> update(const X& value, ext::source_location w) const {
     using R = ext::assigned<tensor<T, E...>>;
     if constexpr (!detail::update_dtype_fits<T, X>) {
       static_assert(
@@ -308,11 +309,11 @@ class any_variable : public detail::expression_base {
   /// @{
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   any_variable(const Name& name, const dims& extents, const Initial& initial,
-               dtype type = dtype::float32, ext::source_place w = ext::here())
+               dtype type = dtype::float32, ext::source_location w = ext::here())
       : any_variable(name, extents, initial, type, detail::default_options(), w) {}
   template <std::convertible_to<std::string_view> Name, ext::initializes Initial>
   any_variable(const Name& name, const dims& extents, const Initial& initial, dtype type,
-               const variable_options& options, ext::source_place w = ext::here())
+               const variable_options& options, ext::source_location w = ext::here())
       : any_variable(make(name, {extents, type}, detail::initializer_at(initial, w), options, w)) {}
   /// @}
   /// An existing variable of a graph. Throws not_found if `n` is empty or not a variable.
@@ -345,7 +346,7 @@ class any_variable : public detail::expression_base {
   operator any_tensor() const { return any_tensor(operand()); }  // NOLINT: implicit on purpose
 
   /// The value now; under control dependencies, after them.
-  any_tensor read(ext::source_place w = ext::here()) const {
+  any_tensor read(ext::source_location w = ext::here()) const {
     return any_tensor(detail::read_variable(handle(), w));
   }
   /// Sets the value to `value`, or adds or subtracts it, on the variable's device. Yields the new
@@ -353,32 +354,32 @@ class any_variable : public detail::expression_base {
   /// is added to or subtracted from a variable of bool.
   /// @{
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X>>>
-  ext::assigned<any_tensor> assign(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<any_tensor> assign(const X& value, ext::source_location w = ext::here()) const {
     return update<K>(ext::record_of<op::assign>, value, w);
   }
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X>>>
-  ext::assigned<any_tensor> assign_add(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<any_tensor> assign_add(const X& value, ext::source_location w = ext::here()) const {
     return update<K>(ext::record_of<op::assign_add>, value, w);
   }
   template <ext::operand_of_update X, class K = ext::kernels_for<std::tuple<X>>>
-  ext::assigned<any_tensor> assign_sub(const X& value, ext::source_place w = ext::here()) const {
+  ext::assigned<any_tensor> assign_sub(const X& value, ext::source_location w = ext::here()) const {
     return update<K>(ext::record_of<op::assign_sub>, value, w);
   }
   /// @}
   /// The first value, for use in the initial values of other variables.
   any_tensor initial_value() const { return any_tensor(detail::initial_value(*handle().node)); }
   /// The operation that gives it its first value.
-  operation initializer(ext::source_place w = ext::here()) const {
+  operation initializer(ext::source_location w = ext::here()) const {
     return detail::initializer_of(handle(), w);
   }
 
  private:
   static ext::node_ref make(std::string_view name, const ext::tensor_type& type,
                             const deft::initializer& initial, const variable_options& options,
-                            ext::source_place w);
+                            ext::source_location w);
   template <class K, class X>
   ext::assigned<any_tensor> update(const ext::op_def& def, const X& value,
-                                   ext::source_place w) const {
+                                   ext::source_location w) const {
     return ext::assigned<any_tensor>(
         detail::update(def, handle(), detail::any_update_value<K>(value, handle(), w), w));
   }
@@ -397,18 +398,18 @@ placement processor_of(const any_variable& v);
 
 /// The operation that gives its first value to every variable that the current graph has now.
 /// Warns if there are none; throws failed_precondition if a variable has no initial value.
-operation initialize_all(ext::source_place w = ext::here());
+operation initialize_all(ext::source_location w = ext::here());
 
 /// Updates of a variable known only at run time, given as the any_tensor that reads it: sets it to
 /// `value`, or adds or subtracts that. Throws invalid_argument if `v` is not a variable or `value`
 /// does not fit.
 /// @{
 ext::assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value,
-                                 ext::source_place w = ext::here());
+                                 ext::source_location w = ext::here());
 ext::assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
-                                     ext::source_place w = ext::here());
+                                     ext::source_location w = ext::here());
 ext::assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value,
-                                     ext::source_place w = ext::here());
+                                     ext::source_location w = ext::here());
 /// @}
 
 }  // namespace deft

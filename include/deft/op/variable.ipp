@@ -11,10 +11,10 @@
 namespace deft {
 namespace detail {
 
-output read_variable(const output& variable, source_place w) {
+output read_variable(const output& variable, source_location w) {
   if (controls_of(current_scope()).empty()) return variable;
   return at_variable(record_of<op::read_variable>, variable, variable.node->attributes, {},
-                     w.known() ? w : variable.node->place().nearby());
+                     w.known() ? w : variable.node->location().nearby());
 }
 
 output expect_variable(const node_ref& n, const tensor_type& type) {
@@ -22,23 +22,23 @@ output expect_variable(const node_ref& n, const tensor_type& type) {
   if (t.type != type.type || !fits(type.shape, t.shape))
     throw error(errc::invalid_argument,
                 str("[variable] expects a variable of ", type, ", and got ", t), name_of(*n),
-                n->place());
+                n->location());
   return {n, 0};
 }
 
 output initial_value(const node& v) {
   if (!v.variable() || !v.variable()->initial)
     throw error(errc::failed_precondition, "[variable] has no initial value", name_of(v),
-                v.place());
+                v.location());
   return v.variable()->initial;
 }
 
-operation initializer_of(const output& v, source_place w) {
+operation initializer_of(const output& v, source_location w) {
   return operation(update<op::assign>(v, initial_value(*v.node), w).node);
 }
 
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
-                   source_place w) {
+                   source_location w) {
   if (!fits(declared, extents))
     throw error(errc::invalid_argument,
                 str("[variable] expects extents ", declared, ", and got ", extents),
@@ -64,7 +64,7 @@ output without_variables(const output& o) {
       throw error(errc::invalid_argument,
                   str("[variable] an initial value depends on an ", n->def->name,
                       "; it may use variables, but not their updates"),
-                  name_of(*n), n->place());
+                  name_of(*n), n->location());
     else
       stack.push_back({n});
   };
@@ -92,7 +92,7 @@ output without_variables(const output& o) {
       instead[n.get()] = {graph::of(*n).add({.def = n->def,
                                              .attributes = n->attributes,
                                              .inputs = inputs,
-                                             .place = n->place(),
+                                             .location = n->location(),
                                              .device = n->device()}),
                           0};
     } else
@@ -110,7 +110,7 @@ const variable_options& default_options() {
 }
 
 output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
-                     const variable_options& options, source_place w) {
+                     const variable_options& options, source_location w) {
   graph g = current_graph();
   if (name.empty()) throw error(errc::invalid_argument, "[variable] expects a name", {}, w);
   try {
@@ -166,7 +166,7 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
   o.type = type.type;
   o.shape = type.shape;
   return {ext::add_node(g, o,
-                        {.place = w,
+                        {.location = w,
                          .name = std::string(name),
                          .variable = std::move(info),
                          .device = device_of_it}),
@@ -182,7 +182,7 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
   if (!n || n->def != &record_of<op::variable>)
     throw error(errc::invalid_argument,
                 str("[", operation_name, "] expects a variable, and got another tensor"),
-                name_of(v), v.handle().node->place());
+                name_of(v), v.handle().node->location());
   return {n, 0};
 }
 
@@ -200,7 +200,7 @@ const std::string& any_variable::name() const { return handle().node->variable()
 
 ext::node_ref any_variable::make(std::string_view name, const ext::tensor_type& type,
                                  const deft::initializer& initial, const variable_options& options,
-                                 ext::source_place w) {
+                                 ext::source_location w) {
   if (!type.shape.is_static())
     throw error(errc::invalid_argument,
                 ext::str("[variable] expects known extents, and got ", type.shape),
@@ -213,7 +213,7 @@ ext::placement detail::processor_of(const any_variable& v) {
   return there ? ext::intern(ext::host_of(*there)) : there;
 }
 
-operation initialize_all(ext::source_place w) {
+operation initialize_all(ext::source_location w) {
   std::vector<ext::node_ref> assigns;
   const auto variables = current_graph().variables();
   if (variables.empty())
@@ -226,17 +226,17 @@ operation initialize_all(ext::source_place w) {
 }
 
 ext::assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value,
-                                 ext::source_place w) {
+                                 ext::source_location w) {
   return ext::assigned<any_tensor>(
       detail::update<op::assign>(detail::variable_of(v, "assign"), value.handle(), w));
 }
 ext::assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
-                                     ext::source_place w) {
+                                     ext::source_location w) {
   return ext::assigned<any_tensor>(
       detail::update<op::assign_add>(detail::variable_of(v, "assign_add"), value.handle(), w));
 }
 ext::assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value,
-                                     ext::source_place w) {
+                                     ext::source_location w) {
   return ext::assigned<any_tensor>(
       detail::update<op::assign_sub>(detail::variable_of(v, "assign_sub"), value.handle(), w));
 }

@@ -22,7 +22,7 @@ namespace deft {
 /// dtype, which is the result's; either may be a C++ scalar. All three are broadcast together.
 /// Errors as for `+`.
 template <ext::expression C, ext::operand X, ext::operand Y>
-auto where(const C& c, const X& x, const Y& y, ext::source_place w = ext::here()) {
+auto where(const C& c, const X& x, const Y& y, ext::source_location w = ext::here()) {
   return ext::make<op::where>(w, c, x, y);
 }
 /// @cond refused

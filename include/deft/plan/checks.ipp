@@ -46,7 +46,7 @@ void infer_again(graph_def& g) {
     try {
       infer_types(*n.op, {in, n.attributes}, out);
     } catch (const error& e) {
-      throw e.with_node(n.name, n.place);
+      throw e.with_node(n.name, n.location);
     }
     bool better = false;
     for (std::size_t o = 0; o < out.size(); ++o) {
@@ -79,7 +79,7 @@ void raise_checks(graph_def& g, std::span<edge_def> fetches) {
     try {
       infer_types(*check.op, {in, check.attributes}, out);
     } catch (const error& e) {
-      throw e.with_node(check.name, check.place);
+      throw e.with_node(check.name, check.location);
     }
     check.outputs = out;
     last_check[of] = static_cast<std::uint32_t>(g.nodes.size());

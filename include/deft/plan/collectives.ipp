@@ -74,7 +74,7 @@ class collective_expander {
   // Where a library of the devices' own (NCCL) reduces on all of them at once, it would come first.
   void expand(const collective& c) {
     const tensor_type type = graph_.nodes[c.members[0]].outputs[0];
-    place_ = graph_.nodes[c.members[0]].place;
+    location_ = graph_.nodes[c.members[0]].location;
     name_ = graph_.nodes[c.members[0]].name.str();
     const bool known =
         std::ranges::all_of(c.operands, [&](edge_def e) { return type_of(e).shape.is_static(); });
@@ -131,7 +131,7 @@ class collective_expander {
     n.outputs = std::vector{type};
     n.requested = n.device = d;
     n.name = str(name_, "/", Op::name);
-    n.place = place_;
+    n.location = location_;
     graph_.nodes.push_back(std::move(n));
     return {static_cast<std::uint32_t>(graph_.nodes.size() - 1), 0};
   }
@@ -147,7 +147,7 @@ class collective_expander {
 
   graph_def& graph_;
   std::vector<collective> all_;
-  owned_place place_;  ///< of the operation that is expanded
+  owned_location location_;  ///< of the operation that is expanded
   std::string name_;
 };
 

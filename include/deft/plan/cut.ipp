@@ -89,7 +89,7 @@ class cutter {
     send.inputs = {on_device(value, device, sender, host_of(sender))};
     send.requested = send.device = host_of(sender);
     send.name = str(from.name, "/send");
-    send.place = from.place;
+    send.location = from.location;
     append(sender, std::move(send));
     node_def recv;
     recv.op = &record_of<op::recv>;
@@ -97,7 +97,7 @@ class cutter {
     recv.outputs = {type};
     recv.requested = recv.device = host_of(receiver);
     recv.name = str(from.name, "/recv");
-    recv.place = from.place;
+    recv.location = from.location;
     return {append(receiver, std::move(recv)), 0};
   }
 
@@ -113,7 +113,7 @@ class cutter {
       n.outputs = {producer.outputs[value.port]};
       n.requested = n.device = to;
       n.name = str(producer.name, "/copy");
-      n.place = producer.place;
+      n.location = producer.location;
       copy->second = {append(p, std::move(n)), 0};
     }
     return copy->second;
@@ -151,7 +151,7 @@ class cutter {
     for (const std::uint32_t c : of) byte.controls.push_back(place_[c].number);
     byte.requested = byte.device = host_of(sender);
     byte.name = str(last.name, "/done");
-    byte.place = last.place;
+    byte.location = last.location;
     return transfer({append(sender, std::move(byte)), 0}, last, sender, receiver).node;
   }
 

@@ -89,7 +89,7 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
       else
         value = evaluate(n, inputs);
     });
-    if (failure) throw failure->with_node(n.name, n.place);
+    if (failure) throw failure->with_node(n.name, n.location);
     if (value.empty()) continue;
     const program* expression = program_in(n.attributes);
     n.written = expression ? expression->code.back().op : n.op;

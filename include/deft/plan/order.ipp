@@ -128,9 +128,9 @@ void order_variables(graph_def& g, std::span<edge_def> fetches) {
             errc::invalid_argument,
             str("[", g.nodes[t.updates[u]].op->name, "] variable \"", name.name,
                 "\" is updated twice in one run, here and by \"", g.nodes[t.updates[u - 1]].name,
-                "\" ", where_of(g.nodes[t.updates[u - 1]].place),
+                "\" ", where_of(g.nodes[t.updates[u - 1]].location),
                 ", in no order: use control_dependencies"),
-            g.nodes[t.updates[u]].name, g.nodes[t.updates[u]].place);
+            g.nodes[t.updates[u]].name, g.nodes[t.updates[u]].location);
   std::vector<node_numbers> users(g.nodes.size());
   std::vector<preference> preferences;
   bool added = false;

@@ -22,7 +22,7 @@ constexpr bool check_passes = true;
 #endif
 
 [[noreturn]] void broken(const node_def& n, const char* what) {
-  throw error(errc::internal, str("[plan] ", n.op->name, ": ", what), n.name, n.place);
+  throw error(errc::internal, str("[plan] ", n.op->name, ": ", what), n.name, n.location);
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ class pipeline {
                     str("[", written_op(n), "] is on ", to_string(*n.device), ", and \"",
                         caller.name, "\", which calls \"", f.name, "\", on ",
                         to_string(*caller.device), ": the body of a function runs on one task"),
-                    n.name, n.place);
+                    n.name, n.location);
     part p = cut_body(f.body, f.results, caller.device);
     f.body = std::move(p.graph);
     f.results = std::move(p.fetches);

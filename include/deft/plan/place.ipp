@@ -237,12 +237,12 @@ class placer {
     if (kinds.empty()) refuse_own(n);
     if (kinds.empty() && has_strings(n))
       throw error(errc::unimplemented, str("[", written_op(n), "] has no kernel for strings"),
-                  n.name, n.place);
+                  n.name, n.location);
     throw error(errc::invalid_argument,
                 str("[", written_op(n), "] cannot be placed on \"", to_string(request),
                     "\"; the devices are ", there, "; it has kernels for ", join(kinds, ", "),
                     advice(request, instead)),
-                n.name, n.place);
+                n.name, n.location);
   }
   /// Whether another process would have the job: the session knows none but its own.
   bool is_beyond_process(const device_name& request) const {
@@ -295,7 +295,7 @@ class placer {
                     what.empty() || op.is(op_traits::elementwise)
                         ? str("a file that uses it", what, " must include deft/deft.hpp")
                         : str("its kernel_types lack ", t)),
-                n.name, n.place);
+                n.name, n.location);
   }
 
   graph_def& graph_;

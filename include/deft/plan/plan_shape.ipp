@@ -134,9 +134,9 @@ plan_shape::plan_shape(const flat_graph& flat) {
       to.number((requested = n.requested).id());
       requested_.push_back(requested);
     }
-    to.number(n.place.file == file);
-    if (n.place.file != file) to.text(file = n.place.file);
-    to.number(std::uint64_t{n.place.line} << 1 | n.place.approximate);
+    to.number(n.location.file == file);
+    if (n.location.file != file) to.text(file = n.location.file);
+    to.number(std::uint64_t{n.location.line} << 1 | n.location.approximate);
   }
   to.number(flat.fetches.size());
   for (const auto& e : flat.fetches) to.edge(e, flat.graph.nodes.size());
@@ -156,7 +156,7 @@ void feed_literals(flat_graph& flat, const std::vector<bool>& which, std::size_t
       d.outputs = {{dims{}, p.immediates[i]}};
       d.requested = n.requested;
       d.name = str(n.name, "/literal_", i);
-      d.place = n.place;
+      d.location = n.location;
       feeds.push_back(std::move(d));
     }
   });

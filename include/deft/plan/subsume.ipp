@@ -64,7 +64,7 @@ void subsume(graph_def& g, std::span<edge_def> fetches) {
       for (auto& user : g.nodes)
         for (auto& e : user.inputs) redirect(e, j, i);
       for (auto& f : fetches) redirect(f, j, i);
-      n.name = other.name, n.place = other.place, n.requested = other.requested;
+      n.name = other.name, n.location = other.location, n.requested = other.requested;
       fixed[j] = true;
       break;
     }

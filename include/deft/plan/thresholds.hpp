@@ -103,6 +103,15 @@ inline constexpr std::int64_t softmax_chunk = 8192;
 /// Rows whose logarithms are taken together.
 inline constexpr std::int64_t rows_of_logarithms = 64;
 
+// What only moves elements.
+
+/// Bytes that a thread moves at once: of elements, and of rows that are chosen by an index.
+inline constexpr std::int64_t moved_bytes = 1 << 17, indexed_bytes = 1 << 16;
+/// Rows and columns of a square that is transposed at once.
+inline constexpr std::int64_t transposed_square = 16;
+/// Elements of a narrow type that are computed with at once.
+inline constexpr std::int64_t widened_block = 512;
+
 // Convolutions.
 
 /// Bytes of an image, or of a gradient, that are worked on at a time.

@@ -27,7 +27,7 @@ std::string explain_node(const graph_def& g, const node_def& n) {
   std::string s = str("  ", n.name, " = ", expression_text(g, n));
   if (!n.outputs.empty()) s += str(" -> ", join(n.outputs, ", "));
   s += str(" on ", to_string(*n.device));
-  if (n.place.known()) s += str(", ", where_of(n.place));
+  if (n.location.known()) s += str(", ", where_of(n.location));
   return s + "\n" + transfers_of(g, n);
 }
 

@@ -45,10 +45,10 @@ struct braced_value<X> {
   any_array value_for(const output& target) && {
     if (array_.valid()) return std::move(array_);
     if constexpr (std::is_same_v<T, std::string>)
-      return string_list_values(name_of(*target.node), target.node->place(),
+      return string_list_values(name_of(*target.node), target.node->location(),
                                 shape_type_of<X>::value, texts_);
     else
-      return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
+      return list_values(name_of(*target.node), target.node->location(), dtype_of<T>,
                          shape_type_of<X>::value, list_);
   }
 
@@ -243,7 +243,7 @@ auto session::prepare(const X&... x) {
 }
 
 template <class... X>
-auto session::prepare_at(ext::source_place w, const X&... x) {
+auto session::prepare_at(ext::source_location w, const X&... x) {
   if constexpr (!(detail::can_be_prepared<X> && ...)) {
     static_assert(detail::takes<session, X...>,
                   "[prepare] expects tensors, expressions, operations, and feeds(x, y) of the "

@@ -163,7 +163,7 @@ using list_lengths =
 /// Throws failed_precondition because argument `argument` (or its element `element`, if that is not
 /// 0) is a tensor or operation without a node. Both count from 1.
 [[noreturn]] void refuse_empty_fetch(std::string_view function, std::size_t argument,
-                                     std::size_t element, source_place w);
+                                     std::size_t element, source_location w);
 
 /// The fetches and feeds among the arguments of run, in order.
 template <class... X>
@@ -175,9 +175,9 @@ struct request {
   request_list<output, feeds, grows> targets;
   request_list<feed_ref, feeds, grows> fed;
   list_lengths<X...> lengths{};
-  source_place place;  ///< of the run
+  source_location location;  ///< of the run
 
-  explicit request(source_place w, const X&... x) : place(w) {
+  explicit request(source_location w, const X&... x) : location(w) {
     [[maybe_unused]] std::size_t list = 0;
     std::size_t argument = 0;
     auto add = [&]<class V>(const V& v) {
@@ -214,10 +214,10 @@ struct request {
   template <class V>
   void add_one(const V& v, std::size_t argument, std::size_t element) {
     if constexpr (std::same_as<V, feed_value>)
-      v.verify(place), targets.add(v.target()), fed.add(v.value());
+      v.verify(location), targets.add(v.target()), fed.add(v.value());
     else {
       if constexpr (requires { v.valid(); })
-        if (!v.valid()) refuse_empty_fetch("run", argument, element, place);
+        if (!v.valid()) refuse_empty_fetch("run", argument, element, location);
       fetched.add(fetch_of<V>::handle(v));
     }
   }
@@ -238,7 +238,7 @@ struct request {
 /// Splits the arguments of the run at `w` into fetches and feeds for `step`, and gives each fetch
 /// its type.
 template <class Step, class... X>
-auto run_fetches(Step&& step, source_place w, const X&... x) {
+auto run_fetches(Step&& step, source_location w, const X&... x) {
   if constexpr ((std::is_function_v<X> || ...)) {
     static_assert(takes<session, X...>,
                   "[run] expects what a function returns: call it, as in s.run(initialize_all())");
@@ -289,23 +289,23 @@ class run_forms {
   // After a pack no default argument knows the line, so there is a function for each number of
   // arguments.
   template <detail::run_argument A>
-  auto run(const A& a, source_place w = here()) {
+  auto run(const A& a, source_location w = here()) {
     return run_at(w, run_options{}, a);
   }
   template <detail::run_argument A, class B>
-  auto run(const A& a, const B& b, source_place w = here()) {
+  auto run(const A& a, const B& b, source_location w = here()) {
     return run_at(w, run_options{}, a, b);
   }
   template <detail::run_argument A, class B, class C>
-  auto run(const A& a, const B& b, const C& c, source_place w = here()) {
+  auto run(const A& a, const B& b, const C& c, source_location w = here()) {
     return run_at(w, run_options{}, a, b, c);
   }
   template <detail::run_argument A, class B, class C, class D>
-  auto run(const A& a, const B& b, const C& c, const D& d, source_place w = here()) {
+  auto run(const A& a, const B& b, const C& c, const D& d, source_location w = here()) {
     return run_at(w, run_options{}, a, b, c, d);
   }
   template <detail::run_argument A, class B, class C, class D, class E>
-  auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_place w = here()) {
+  auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_location w = here()) {
     return run_at(w, run_options{}, a, b, c, d, e);
   }
   template <detail::run_argument A>
@@ -336,16 +336,16 @@ class run_forms {
     return run(a, std::initializer_list<feed_dictionary>());
   }
   template <class A>
-  auto run(const run_options& options, const A& a, source_place w = here()) {
+  auto run(const run_options& options, const A& a, source_location w = here()) {
     return run_at(w, options, a);
   }
   template <class A, class B>
-  auto run(const run_options& options, const A& a, const B& b, source_place w = here()) {
+  auto run(const run_options& options, const A& a, const B& b, source_location w = here()) {
     return run_at(w, options, a, b);
   }
   template <class A, class B, class C>
   auto run(const run_options& options, const A& a, const B& b, const C& c,
-           source_place w = here()) {
+           source_location w = here()) {
     return run_at(w, options, a, b, c);
   }
 
@@ -354,7 +354,7 @@ class run_forms {
 
  private:
   template <class... X>
-  auto run_at(source_place w, const run_options& options, const X&... x) {
+  auto run_at(source_location w, const run_options& options, const X&... x) {
     return run_fetches(
         [&](auto fetches, auto targets, auto feeds) {
           return static_cast<Self&>(*this).run_request(fetches, targets, feeds, options, w);

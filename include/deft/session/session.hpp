@@ -100,15 +100,15 @@ class session : public detail::run_forms<session> {
   template <class... X>
   auto prepare(const X&... x);
   template <class A>
-  auto prepare(const A& a, ext::source_place w = ext::here()) {
+  auto prepare(const A& a, ext::source_location w = ext::here()) {
     return prepare_at(w, a);
   }
   template <class A, class B>
-  auto prepare(const A& a, const B& b, ext::source_place w = ext::here()) {
+  auto prepare(const A& a, const B& b, ext::source_location w = ext::here()) {
     return prepare_at(w, a, b);
   }
   template <class A, class B, class C>
-  auto prepare(const A& a, const B& b, const C& c, ext::source_place w = ext::here()) {
+  auto prepare(const A& a, const B& b, const C& c, ext::source_location w = ext::here()) {
     return prepare_at(w, a, b, c);
   }
   /// @}
@@ -168,14 +168,14 @@ class session : public detail::run_forms<session> {
   ext::step_results run_request(std::span<const ext::output> fetches,
                                 std::span<const ext::output> targets,
                                 std::span<const ext::feed_ref> feeds, const run_options& options,
-                                ext::source_place w);
+                                ext::source_location w);
   ext::plan_description describe_request(std::span<const ext::output> fetches,
                                          std::span<const ext::output> targets);
   template <class... X>
-  auto prepare_at(ext::source_place w, const X&... x);
+  auto prepare_at(ext::source_location w, const X&... x);
   std::shared_ptr<ext::ready_plan> plan_request(std::span<const ext::output> fetches,
                                                 std::span<const ext::output> feeds,
-                                                ext::source_place w);
+                                                ext::source_location w);
 
   std::shared_ptr<ext::session_impl> impl_;
 };

@@ -125,12 +125,13 @@ void session_impl::check_graphs(std::span<const output> fetches) {
   if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
   const node& n = *fetches[0].node;
   logging::warning(
-      "\"", name_of(n), "\"", n.place().known() ? " " + where_of(n.place()) : "",
+      "\"", name_of(n), "\"", n.location().known() ? " " + where_of(n.location()) : "",
       " is run by a session that was made while another graph was current; auto scope = "
       "as_default(graph_of(t)) makes the graph of a tensor t current in a thread");
 }
 
-void session_impl::rethrow(const error& e, std::span<const output> fetches, source_place w) const {
+void session_impl::rethrow(const error& e, std::span<const output> fetches,
+                           source_location w) const {
   const std::string run = w.known() ? str(" (run ", where_of(w), ")") : std::string();
   const auto with_advice = [&](const char* advice) {
     return e.with_message(str(e.message(), advice, run));
@@ -254,7 +255,7 @@ session::~session() {
 ext::step_results session::run_request(std::span<const ext::output> fetches,
                                        std::span<const ext::output> targets,
                                        std::span<const ext::feed_ref> feeds,
-                                       const run_options& options, ext::source_place w) {
+                                       const run_options& options, ext::source_location w) {
   if (options.step) *options.step = 0;
   try {
     return impl_->find_plan(fetches, targets, options)->run(feeds, options);
@@ -265,7 +266,7 @@ ext::step_results session::run_request(std::span<const ext::output> fetches,
 
 std::shared_ptr<ext::ready_plan> session::plan_request(std::span<const ext::output> fetches,
                                                        std::span<const ext::output> feeds,
-                                                       ext::source_place w) {
+                                                       ext::source_location w) {
   try {
     return impl_->find_plan(fetches, feeds);
   } catch (const error& e) {
@@ -334,7 +335,7 @@ std::shared_ptr<engine> engine_at(const std::string& target, const session_optio
   return connect_engine(target, options);
 }
 void refuse_empty_fetch(std::string_view function, std::size_t argument, std::size_t element,
-                        source_place w) {
+                        source_location w) {
   const auto which =
       element ? str("element ", element, " of argument ", argument) : str("argument ", argument);
   throw error(errc::failed_precondition,
@@ -345,7 +346,7 @@ void refuse_empty_fetch(std::string_view function, std::size_t argument, std::si
 void refuse_unfed(const output& target) {
   throw error(errc::invalid_argument,
               "[prepare] the step takes a value for this tensor, and none was given",
-              name_of(*origin_of(target).node), target.node->place());
+              name_of(*origin_of(target).node), target.node->location());
 }
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }

@@ -36,7 +36,8 @@ class session_impl {
   /// Throws `e` as a run of `fetches` reports it: if a variable is not initialized, the
   /// message says how to initialize it, or how to make its graph current. Called only
   /// while `e` is handled. Errors without a line get `w`, that of the run.
-  [[noreturn]] void rethrow(const error& e, std::span<const output> fetches, source_place w) const;
+  [[noreturn]] void rethrow(const error& e, std::span<const output> fetches,
+                            source_location w) const;
   void close();
 
  private:

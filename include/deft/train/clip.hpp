@@ -15,17 +15,17 @@ struct clip_by_norm;  ///< several operations; only messages use this name
 /// Each element of x, at least `low` and at most `high`. NaN stays NaN.
 template <ext::expression X, ext::operand Low, ext::operand High>
 auto clip_by_value(const X& x, const Low& low, const High& high,
-                   ext::source_place w = ext::here()) {
+                   ext::source_location w = ext::here()) {
   return minimum(maximum(x, low, w), high, w);
 }
 
 /// x times norm / |x| if |x|, its Euclidean norm over all elements, is above `norm`. Throws
 /// invalid_argument if `norm` is a number that is not finite or not above 0, as the others do.
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm,
-                        ext::source_place w = ext::here());
+                        ext::source_location w = ext::here());
 /// The same of the dtype and shape that the type of x shows.
 template <ext::typed_expression X, class K = ext::kernels_for<X>>
-auto clip_by_norm(const X& x, const hyperparameter& norm, ext::source_place w = ext::here()) {
+auto clip_by_norm(const X& x, const hyperparameter& norm, ext::source_location w = ext::here()) {
   if constexpr (!detail::is_floating_expression<X>) {
     static_assert(detail::takes<op::clip_by_norm, detail::got<X>>,
                   "[clip_by_norm] expects float or double, and got another dtype: use "
@@ -40,22 +40,22 @@ auto clip_by_norm(const X& x, const hyperparameter& norm, ext::source_place w = 
 /// The Euclidean norm of all gradients together, a scalar of double. Those that are empty count as
 /// 0. Throws invalid_argument if all are.
 any_tensor global_norm(const std::vector<gradient_of_variable>& gradients,
-                       ext::source_place w = ext::here());
+                       ext::source_location w = ext::here());
 
 /// Every gradient times norm / global_norm(gradients) if that norm is above `norm`. All become NaN
 /// if it is not finite. (Pascanu, Mikolov, Bengio: On the difficulty of training recurrent neural
 /// networks, ICML 2013.)
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm,
-                                                      ext::source_place w = ext::here());
+                                                      ext::source_location w = ext::here());
 /// Each element of every gradient, at least `low` and at most `high`; empty gradients stay empty. A
 /// gradient of rows (see optimizer) stays one if `low` and `high` allow 0.
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
                                                 double low, double high,
-                                                ext::source_place w = ext::here());
+                                                ext::source_location w = ext::here());
 /// Each gradient by its own norm.
 std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,
                                                const hyperparameter& norm,
-                                               ext::source_place w = ext::here());
+                                               ext::source_location w = ext::here());
 
 }  // namespace deft

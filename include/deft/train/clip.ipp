@@ -23,7 +23,7 @@ any_tensor sum_of_squares(const any_tensor& g) {
   return sum(square(cast(once, dtype::float64)));
 }
 
-void expect_limit(std::string_view name, const hyperparameter& norm, ext::source_place w) {
+void expect_limit(std::string_view name, const hyperparameter& norm, ext::source_location w) {
   if (const double* n = norm.number(); n && (!(*n > 0) || std::isinf(*n)))
     throw error(errc::invalid_argument,
                 ext::str("[", name, "] expects a finite norm above 0, and got ", *n), {}, w);
@@ -31,13 +31,13 @@ void expect_limit(std::string_view name, const hyperparameter& norm, ext::source
 
 }  // namespace
 
-any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, ext::source_place w) {
+any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, ext::source_location w) {
   expect_limit("clip_by_norm", norm, w);
   if (!ext::is_floating(x.type()))
     throw error(errc::invalid_argument,
                 ext::str("[clip_by_norm] expects a floating tensor, and got ", x.handle().type()),
                 name_of(x), w);
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const any_tensor limit = norm.as(dtype::float64);
   // No division by the norm of zeros, whose gradient is finite, too.
@@ -46,8 +46,8 @@ any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, ext::so
   return detail::each_value(x, [&](const any_tensor& v) { return any_tensor(v * scale); });
 }
 
-any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   any_tensor squares;
   for (const auto& [v, g] : gradients) {
     if (!g.valid()) continue;
@@ -61,10 +61,10 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, ext::
 
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm,
-                                                      ext::source_place w) {
+                                                      ext::source_location w) {
   expect_limit("clip_by_global_norm", norm, w);
   const any_tensor whole = global_norm(gradients, w);
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(whole));
   const any_tensor limit = norm.as(dtype::float64);
   // The difference is 0, or NaN if the norm is not finite.
@@ -76,7 +76,7 @@ std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_va
 }
 
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
-                                                double low, double high, ext::source_place w) {
+                                                double low, double high, ext::source_location w) {
   return each(std::move(gradients), [&](const any_tensor& g) {
     auto s = detail::slices_of(g);
     // What is not in a slice is 0, and may be outside of the limits.
@@ -87,7 +87,7 @@ std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable
 }
 
 std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,
-                                               const hyperparameter& norm, ext::source_place w) {
+                                               const hyperparameter& norm, ext::source_location w) {
   return each(std::move(gradients), [&](const any_tensor& g) { return clip_by_norm(g, norm, w); });
 }
 

@@ -21,15 +21,17 @@ class task;
 class run_context {
  public:
   /// @cond made by monitored_session
-  run_context(const task& self, deft::session& s, ext::source_place w = ext::here())
-      : self_(self), session_(s), place_(w) {}
+  run_context(const task& self, deft::session& s, ext::source_location w = ext::here())
+      : self_(self), session_(s), location_(w) {}
   /// @endcond
   /// The task of this process, which may be the chief, or one of many workers.
   const task& self() const { return self_; }
   /// For what has to be read after the run.
   deft::session& session() { return session_; }
   /// Where the program made the session, for errors of what a hook runs.
-  ext::source_place place() const { return place_; }
+  ext::source_location location() const { return location_; }
+  /// The same under its former name.
+  ext::source_location place() const { return location_; }
   /// Asks the program to stop: monitored_session::should_stop() is true from now on. The run under
   /// way is not cancelled. May be called from any thread.
   void request_stop() { stop_.request_stop(); }
@@ -52,7 +54,7 @@ class run_context {
   friend class monitored_session;
   const task& self_;
   deft::session& session_;
-  ext::source_place place_;
+  ext::source_location location_;
   std::stop_source stop_;
   std::atomic<bool> given_up_{false};
   std::atomic<std::int64_t> global_step_{0};

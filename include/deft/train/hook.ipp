@@ -33,7 +33,7 @@ class stop_at_step_hook final : public hook {
 
  private:
   std::int64_t step_now(run_context& context) const {
-    const any_array now = context.session().run(step_, context.place());
+    const any_array now = context.session().run(step_, context.location());
     return now.item<std::int64_t>();
   }
   void warn_if_not_counted(std::int64_t step) {
@@ -70,7 +70,7 @@ class stop_on_nan_hook final : public hook {
             : std::string();
     if (fails_)
       throw error(errc::invalid_argument, "the loss is not a number" + at, name_of(loss_),
-                  loss_.handle().node->place());
+                  loss_.handle().node->location());
     logging::log(logging::level::error, "the loss \"", name_of(loss_), "\" is not a number", at,
                  ": stopping");
     context.give_up();

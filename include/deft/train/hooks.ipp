@@ -30,7 +30,9 @@ class stepping_hook : public hook {
 
  protected:
   std::int64_t step_now(run_context& context) {
-    return context.session().run(any_tensor(step_->handle()), context.place()).item<std::int64_t>();
+    return context.session()
+        .run(any_tensor(step_->handle()), context.location())
+        .item<std::int64_t>();
   }
 
   std::string_view name_;
@@ -77,7 +79,7 @@ class checkpoint_hook final : public stepping_hook {
     const std::int64_t step = step_now(context);
     when_ = clock::now();
     if (step == saved_) return;
-    const std::string path = saver_->save(context.session(), path_, *step_, context.place());
+    const std::string path = saver_->save(context.session(), path_, *step_, context.location());
     logging::info("saved ", path);
     saved_ = std::stoll(path.substr(path_.size() + 1));  // others may have trained meanwhile
   }
@@ -175,7 +177,7 @@ class tracing_hook final : public stepping_hook {
 class final_hook final : public hook {
  public:
   explicit final_hook(operation op) : op_(std::move(op)) {}
-  void end(run_context& context) override { context.session().run(op_, context.place()); }
+  void end(run_context& context) override { context.session().run(op_, context.location()); }
 
  private:
   operation op_;

@@ -17,7 +17,7 @@ class activation_function {
   activation_function() = default;
   /// Implicit: `.activation = relu`, `.activation = [](const any_tensor& x) { return x * 2; }`.
   /// @{
-  activation_function(any_tensor (*operation)(const any_tensor&, ext::source_place))  // NOLINT
+  activation_function(any_tensor (*operation)(const any_tensor&, ext::source_location))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
   activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT
   template <class F>
@@ -44,7 +44,7 @@ class activation_function {
 namespace detail {
 /// An activation where no option stands, to say so. (Not made of {}, which options are.)
 struct bare_activation {
-  bare_activation(any_tensor (*)(const any_tensor&, source_place));  // NOLINT: implicit
+  bare_activation(any_tensor (*)(const any_tensor&, source_location));  // NOLINT: implicit
   template <class F>
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> bare_activation(const F&);
 };
@@ -59,7 +59,8 @@ class training_flag {
   /// Throws invalid_argument if `x` is not a scalar of bool.
   template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      training_flag(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
+      training_flag(const X& x,
+                    ext::source_location w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_flag(w);
   }
@@ -78,7 +79,7 @@ class training_flag {
   }
 
  private:
-  void expect_flag(ext::source_place w) const;
+  void expect_flag(ext::source_location w) const;
   any_tensor chosen(const any_tensor& training, const any_tensor& otherwise) const;
 
   bool value_ = true;
@@ -97,7 +98,7 @@ struct layer_scope {
   std::string_view layer;  ///< for messages
   std::string_view name;
   bool shared;  ///< no name scope is part of the variables' names
-  source_place place;
+  source_location location;
 };
 /// The variable NAME/SUFFIX of the current graph: the one that is there, or else a new one. Throws
 /// invalid_argument if the one that is there has another dtype or shape.

@@ -8,7 +8,7 @@
 
 namespace deft {
 
-void training_flag::expect_flag(ext::source_place w) const {
+void training_flag::expect_flag(ext::source_location w) const {
   if (tensor_.rank() != 0 || tensor_.type() != dtype::boolean)
     throw error(errc::invalid_argument,
                 ext::str("[training] expects a scalar of bool, and got ", tensor_.handle().type()),
@@ -36,7 +36,7 @@ any_variable layer_variable(const layer_scope& s, std::string_view suffix, const
                             const initializer& first, bool trainable) {
   if (s.name.empty())
     throw error(errc::invalid_argument, str("[", s.layer, "] expects a name for its variables"), {},
-                s.place);
+                s.location);
   std::optional<scope> outside;
   if (s.shared) outside.emplace(push_name{""});
   const std::string name = str(s.name, "/", suffix);
@@ -47,25 +47,25 @@ any_variable layer_variable(const layer_scope& s, std::string_view suffix, const
     if (!(there == type))
       throw error(errc::invalid_argument,
                   str("[", s.layer, "] the variable ", full, " is ", there, ", made ",
-                      where_of(made->place()), ", and the layer needs ", type,
+                      where_of(made->location()), ", and the layer needs ", type,
                       "; layers of one name share their variables"),
-                  full, s.place);
+                  full, s.location);
     return any_variable(made);
   }
   variable_options options;
   options.trainable = trainable;
-  return any_variable(make_variable(name, type, first, options, s.place).node);
+  return any_variable(make_variable(name, type, first, options, s.location).node);
 }
 
 any_variable layer_weights(const layer_scope& s, std::string_view suffix, const tensor_type& type,
                            const std::optional<initializer>& first, const regularizer& penalty) {
   any_variable v = layer_variable(s, suffix, type, first ? *first : glorot_uniform());
-  if (penalty) add_loss(penalty(v, s.place), s.place);
+  if (penalty) add_loss(penalty(v, s.location), s.location);
   return v;
 }
 
 void refuse_layer(const layer_scope& s, const any_tensor& x, const std::string& what) {
-  throw error(errc::invalid_argument, str("[", s.layer, "] ", what), name_of(x), s.place);
+  throw error(errc::invalid_argument, str("[", s.layer, "] ", what), name_of(x), s.location);
 }
 
 std::int64_t layer_features(const layer_scope& s, const any_tensor& x, int least) {

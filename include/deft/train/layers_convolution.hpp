@@ -24,7 +24,7 @@ struct conv2d_layer_options {
 any_tensor conv2d(const any_tensor& x, std::int64_t filters, const dims& size,
                   std::string_view name, const conv2d_layer_options& options = {},
                   const conv2d_options& windows = {.padding = padding_mode::same},
-                  ext::source_place w = ext::here());
+                  ext::source_location w = ext::here());
 
 /// The same, known at compile time: for x of (?,28,28,1), `conv2d<32>(x, window<5>, "conv1")` is
 /// (?,28,28,32), and `conv2d<32>(x, window<5>, "conv1", {}, stride<2>, padding::valid)` is
@@ -33,7 +33,7 @@ template <std::int64_t Filters, ext::typed_expression X, int Height, int Width, 
           int Across = 1, padding_mode P = padding_mode::same, class K = ext::kernels_for<X>>
 auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
             const conv2d_layer_options& options = {}, stride_t<Down, Across> moved = {},
-            padding_t<P> = {}, ext::source_place w = ext::here()) {
+            padding_t<P> = {}, ext::source_location w = ext::here()) {
   constexpr dims images = ext::shape_type_of<X>::value;
   static_assert(images.n == 4 && images.e[3] != dyn,
                 "[conv2d] expects images (batch, height, width, channels) whose channels are "

@@ -8,9 +8,9 @@ namespace deft {
 
 any_tensor conv2d(const any_tensor& x, std::int64_t filters, const dims& size,
                   std::string_view name, const conv2d_layer_options& options,
-                  const conv2d_options& windows, ext::source_place w) {
+                  const conv2d_options& windows, ext::source_location w) {
   const detail::layer_scope s{"conv2d", name, options.shared, w};
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t channels = detail::layer_features(s, x, 4);
   if (filters < 1 || size.rank() != 2 || size[0] < 1 || size[1] < 1)

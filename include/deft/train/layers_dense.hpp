@@ -25,7 +25,7 @@ inline constexpr bool can_be_dense = [] {
 /// x w + b, for x of (n,in), weights w of (in,out) and a bias b of (out). Dtypes and extents that
 /// do not fit are a compile error where the types show it, and throw invalid_argument otherwise.
 template <ext::expression X, ext::expression W, ext::expression B, class K = ext::kernels_for<X>>
-auto dense(const X& x, const W& w, const B& b, ext::source_place p = ext::here()) {
+auto dense(const X& x, const W& w, const B& b, ext::source_location p = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<W> && ext::typed_expression<B>) {
     if constexpr (!detail::can_be_dense<X, W, B>) {
       static_assert(detail::takes<op::dense, detail::got<X>, detail::got<W>, detail::got<B>>,
@@ -55,7 +55,7 @@ struct dense_options {
 /// higher rank; its last axis becomes (units). Throws invalid_argument if x is not floating or its
 /// last extent unknown, or if variables of these names have other shapes.
 any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
-                 const dense_options& options = {}, ext::source_place w = ext::here());
+                 const dense_options& options = {}, ext::source_location w = ext::here());
 
 namespace detail {
 template <class Shape, std::int64_t Last>
@@ -71,7 +71,7 @@ struct with_last {
 /// The same with units known at compile time: for x of (?,784), `dense<10>(x, "fc")` is (?,10).
 template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
-           ext::source_place w = ext::here()) {
+           ext::source_location w = ext::here()) {
   constexpr dims in = ext::shape_type_of<X>::value;
   if constexpr (!ext::is_floating(dtype_of<ext::value_type_of<X>>) || in.n < 2)
     static_assert(detail::takes<op::dense, detail::got<X>>,

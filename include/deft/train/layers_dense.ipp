@@ -7,9 +7,9 @@
 namespace deft {
 
 any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
-                 const dense_options& options, ext::source_place w) {
+                 const dense_options& options, ext::source_location w) {
   const detail::layer_scope s{"dense", name, options.shared, w};
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 2);
   if (units < 1) detail::refuse_layer(s, x, ext::str("expects units, and got ", units));

@@ -17,7 +17,7 @@ struct dropout_options {
 
 namespace detail {
 any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& options,
-                       source_place w);
+                       source_location w);
 }
 
 /// In training, 0 for each element with probability `rate`, and x / (1 - rate) for the others; new
@@ -25,7 +25,7 @@ any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& 
 /// invalid_argument unless x is floating and 0 <= rate < 1.
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto dropout(const X& x, double rate, const dropout_options& options = {},
-             ext::source_place w = ext::here()) {
+             ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_dropout(any_tensor(detail::any_lower<K>(x, w)), rate, options, w).handle());

@@ -9,14 +9,14 @@
 namespace deft::detail {
 
 any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& options,
-                       source_place w) {
+                       source_location w) {
   const layer_scope s{"dropout", {}, false, w};
   if (!is_floating(x.type()) || !(rate >= 0 && rate < 1))
     refuse_layer(s, x,
                  str("expects a floating tensor and a rate from 0 to less than 1, and got ",
                      x.handle().type(), " and ", rate));
   if (rate == 0) return x;
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   return options.training.choose(
       [&] {

@@ -19,7 +19,7 @@ struct embedding_options {
 /// variable of this name has another shape, and what gather throws.
 any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t width,
                      std::string_view name, const embedding_options& options = {},
-                     ext::source_place w = ext::here());
+                     ext::source_location w = ext::here());
 
 namespace op {
 struct embedding;  ///< a gather; only messages use this name
@@ -41,7 +41,7 @@ struct with_one_more {
 template <std::int64_t Rows, std::int64_t Width, ext::typed_expression X,
           class K = ext::kernels_for<X>>
 auto embedding(const X& ids, std::string_view name, embedding_options options = {},
-               ext::source_place w = ext::here()) {
+               ext::source_location w = ext::here()) {
   if constexpr (!std::is_same_v<ext::value_type_of<X>, std::int32_t> &&
                 !std::is_same_v<ext::value_type_of<X>, std::int64_t>)
     static_assert(detail::takes<op::embedding, detail::got<X>>,

@@ -7,9 +7,10 @@
 namespace deft {
 
 any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t width,
-                     std::string_view name, const embedding_options& options, ext::source_place w) {
+                     std::string_view name, const embedding_options& options,
+                     ext::source_location w) {
   const detail::layer_scope s{"embedding", name, options.shared, w};
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(ids));
   if (rows < 1 || width < 1)
     detail::refuse_layer(s, ids, ext::str("expects a table of rows, and got ", dims{rows, width}));

@@ -24,10 +24,10 @@ inline constexpr bool are_features_of = [] {
 }();
 
 any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
-                          double epsilon, source_place w);
+                          double epsilon, source_location w);
 any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,
                           const any_tensor& scale, const any_tensor& offset, double epsilon,
-                          source_place w);
+                          source_location w);
 }  // namespace detail
 
 /// scale (x - m) / sqrt(v + epsilon) + offset, where m and v are the mean and the variance along
@@ -35,7 +35,7 @@ any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any
 /// normalization, 2016.)
 template <ext::expression X, ext::expression S, ext::expression O, class K = ext::kernels_for<X>>
 auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.001,
-                ext::source_place w = ext::here()) {
+                ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<S> && ext::typed_expression<O>) {
     if constexpr (!detail::are_features_of<X, S, O>) {
       static_assert(detail::takes<op::layer_norm, detail::got<X>, detail::got<S>, detail::got<O>>,
@@ -56,7 +56,7 @@ auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.
 template <ext::expression X, ext::expression M, ext::expression V, ext::expression S,
           ext::expression O, class K = ext::kernels_for<X>>
 auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, const O& offset,
-                double epsilon = 0.001, ext::source_place w = ext::here()) {
+                double epsilon = 0.001, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<M> && ext::typed_expression<V> &&
                 ext::typed_expression<S> && ext::typed_expression<O>) {
     if constexpr (!detail::are_features_of<X, M, V, S, O>) {
@@ -101,9 +101,9 @@ struct batch_norm_options {
 
 namespace detail {
 any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
-                          const layer_norm_options& options, source_place w);
+                          const layer_norm_options& options, source_location w);
 any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
-                          const batch_norm_options& options, source_place w);
+                          const batch_norm_options& options, source_location w);
 }  // namespace detail
 
 /// layer_norm with variables NAME/gamma, the scale, at first 1, and NAME/beta, the offset, at first
@@ -111,7 +111,7 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 /// these names have other shapes.
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto layer_norm(const X& x, std::string_view name, const layer_norm_options& options = {},
-                ext::source_place w = ext::here()) {
+                ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_layer_norm(any_tensor(detail::any_lower<K>(x, w)), name, options, w).handle());
@@ -127,7 +127,7 @@ auto layer_norm(const X& x, std::string_view name, const layer_norm_options& opt
 /// both: that of one element is 0.) Throws as layer_norm does.
 template <ext::expression X, class K = ext::kernels_for<X>>
 auto batch_norm(const X& x, std::string_view name, const batch_norm_options& options = {},
-                ext::source_place w = ext::here()) {
+                ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X>)
     return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
         detail::add_batch_norm(any_tensor(detail::any_lower<K>(x, w)), name, options, w).handle());
@@ -139,6 +139,6 @@ auto batch_norm(const X& x, std::string_view name, const batch_norm_options& opt
 /// name scope `scope`, or all of the current graph for "": to be run together with the training
 /// step. Where batch_norms of several scopes share their variables, it takes one of the scopes: a
 /// step updates a variable once. Throws not_found if there is no such batch_norm.
-operation update_moving_averages(std::string_view scope = "", ext::source_place w = ext::here());
+operation update_moving_averages(std::string_view scope = "", ext::source_location w = ext::here());
 
 }  // namespace deft

@@ -87,27 +87,27 @@ moments moments_of(const any_tensor& x, const axes& over, Keep... keep) {
 }  // namespace
 
 any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
-                          double epsilon, source_place w) {
+                          double epsilon, source_location w) {
   const layer_scope s{"layer_norm", {}, false, w};
   check_features(s, x, {&scale, &offset});
   check_epsilon(s, x, epsilon);
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   const moments m = moments_of(x, axes{-1}, keepdims);
   return (m.left - m.mean) * (1 / sqrt(m.variance + epsilon * square(m.fit))) * scale + offset;
 }
 
 any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,
                           const any_tensor& scale, const any_tensor& offset, double epsilon,
-                          source_place w) {
+                          source_location w) {
   const layer_scope s{"batch_norm", {}, false, w};
   check_features(s, x, {&mean, &variance, &scale, &offset});
   check_epsilon(s, x, epsilon);
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   return (x - mean) * (scale / sqrt(variance + epsilon)) + offset;
 }
 
 any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
-                          const layer_norm_options& options, source_place w) {
+                          const layer_norm_options& options, source_location w) {
   const layer_scope s{"layer_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 1)}, x.type()};
@@ -117,7 +117,7 @@ any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
 }
 
 any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
-                          const batch_norm_options& options, source_place w) {
+                          const batch_norm_options& options, source_location w) {
   const layer_scope s{"batch_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 2)}, x.type()};
@@ -132,7 +132,7 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   if (training.is_known() && !training.value())
     return add_batch_norm(x, average, average_variance, gamma, beta, options.epsilon, w);
 
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   const axes over(op::all_axes_of(x.rank() - 1));
   const moments m = moments_of(x, over);
   const bool may_be_empty = !x.shape().is_static() || x.shape().elements() == 0;
@@ -174,7 +174,7 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 
 }  // namespace detail
 
-operation update_moving_averages(std::string_view scope, ext::source_place w) {
+operation update_moving_averages(std::string_view scope, ext::source_location w) {
   std::string prefix(scope);
   if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';
   std::vector<ext::node_ref> updates;

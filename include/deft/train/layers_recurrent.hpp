@@ -59,10 +59,10 @@ inline constexpr bool can_be_gru =
     are_gates(extents_of<X>, extents_of<H>, extents_of<W2>, extents_of<B2>, 1);
 
 any_state add_lstm(const any_tensor& x, const any_state& state, const any_tensor& kernel,
-                   const any_tensor& bias, double forget_bias, source_place w);
+                   const any_tensor& bias, double forget_bias, source_location w);
 any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& gates,
                    const any_tensor& gates_bias, const any_tensor& candidate,
-                   const any_tensor& candidate_bias, source_place w);
+                   const any_tensor& candidate_bias, source_location w);
 }  // namespace detail
 
 /// One step of an LSTM (Hochreiter, Schmidhuber: Long short-term memory, 1997; forget gate of Gers
@@ -74,7 +74,7 @@ any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& g
 template <ext::expression X, ext::expression C, ext::expression H, ext::expression W,
           ext::expression B, class K = ext::kernels_for<X>>
 auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const B& bias,
-               double forget_bias = 1, ext::source_place w = ext::here()) {
+               double forget_bias = 1, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<C> && ext::typed_expression<H> &&
                 ext::typed_expression<W> && ext::typed_expression<B>) {
     if constexpr (!detail::can_be_lstm<X, C, H, W, B>) {
@@ -103,7 +103,7 @@ auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const
 template <ext::expression X, ext::expression H, ext::expression W, ext::expression B,
           ext::expression W2, ext::expression B2, class K = ext::kernels_for<X>>
 auto gru_cell(const X& x, const H& h, const W& gates, const B& gates_bias, const W2& candidate,
-              const B2& candidate_bias, ext::source_place w = ext::here()) {
+              const B2& candidate_bias, ext::source_location w = ext::here()) {
   if constexpr (ext::typed_expression<X> && ext::typed_expression<H> && ext::typed_expression<W> &&
                 ext::typed_expression<B> && ext::typed_expression<W2> &&
                 ext::typed_expression<B2>) {
@@ -147,9 +147,9 @@ struct gru_options {
 /// @{
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options = {},
-                                 ext::source_place w = ext::here());
+                                 ext::source_location w = ext::here());
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
-                    const gru_options& options = {}, ext::source_place w = ext::here());
+                    const gru_options& options = {}, ext::source_location w = ext::here());
 /// @}
 
 /// What a recurrent layer makes of a sequence.
@@ -182,14 +182,15 @@ struct unrolled_shape {
 };
 /// Of (batch,units), for x of (batch,steps,inputs).
 any_tensor zero_state(const any_tensor& x, std::int64_t units);
-std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, source_place w);
+std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, source_location w);
 }  // namespace detail
 
 /// `state = cell(x_t, state)` for each step t of x, (batch,steps,inputs), from the state `first`;
 /// x_t is (batch,inputs), and a state an lstm_state or a tensor. The graph has a copy of the cell
 /// for each step. Throws invalid_argument unless the number of steps is known.
 template <ext::expression X, class State, class Cell, class K = ext::kernels_for<X>>
-auto unroll(const X& x, const State& first, const Cell& cell, ext::source_place w = ext::here()) {
+auto unroll(const X& x, const State& first, const Cell& cell,
+            ext::source_location w = ext::here()) {
   using H = std::remove_cvref_t<decltype(detail::output_of(first))>;
   State state = first;
   std::vector<any_tensor> outputs;
@@ -222,10 +223,10 @@ auto unroll(const X& x, const State& first, const Cell& cell, ext::source_place 
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
                                                   const lstm_options& options = {},
-                                                  ext::source_place w = ext::here());
+                                                  ext::source_location w = ext::here());
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
                                      const gru_options& options = {},
-                                     ext::source_place w = ext::here());
+                                     ext::source_location w = ext::here());
 /// @}
 
 /// The same with units known at compile time: for x of (?,20,8), the outputs of
@@ -233,7 +234,7 @@ unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, st
 /// @{
 template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
-          ext::source_place w = ext::here()) {
+          ext::source_location w = ext::here()) {
   constexpr dims in = ext::extents_of<X>;
   static_assert(
       in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
@@ -247,7 +248,7 @@ auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
 }
 template <std::int64_t Units, ext::typed_expression X, class K = ext::kernels_for<X>>
 auto gru(const X& x, std::string_view name, const gru_options& options = {},
-         ext::source_place w = ext::here()) {
+         ext::source_location w = ext::here()) {
   constexpr dims in = ext::extents_of<X>;
   static_assert(in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
                 "[gru] expects a sequence of (batch,steps,inputs) whose number of steps and inputs "

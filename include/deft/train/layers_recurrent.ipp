@@ -46,24 +46,24 @@ any_tensor joined(const any_tensor& x, const any_tensor& h) { return concat(axis
 }  // namespace
 
 any_state add_lstm(const any_tensor& x, const any_state& state, const any_tensor& kernel,
-                   const any_tensor& bias, double forget_bias, source_place w) {
+                   const any_tensor& bias, double forget_bias, source_location w) {
   const layer_scope s{"lstm_cell", {}, false, w};
   check_gates(s, x, state.h, kernel, bias, 4);
   if (state.c.type() != x.type() || !may_equal(state.c.shape(), state.h.shape()))
     refuse_layer(s, state.c,
                  str("expects a state of two tensors of one type, and got ",
                      state.c.handle().type(), " and ", state.h.handle().type()));
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   return lstm_step(matmul(joined(x, state.h), kernel) + bias, state.c, forget_bias);
 }
 
 any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& gates,
                    const any_tensor& gates_bias, const any_tensor& candidate,
-                   const any_tensor& candidate_bias, source_place w) {
+                   const any_tensor& candidate_bias, source_location w) {
   const layer_scope s{"gru_cell", {}, false, w};
   check_gates(s, x, h, gates, gates_bias, 2);
   check_gates(s, x, h, candidate, candidate_bias, 1);
-  const place_scope on_behalf(w);
+  const location_scope on_behalf(w);
   return gru_step(matmul(joined(x, h), gates) + gates_bias, h, [&](const any_tensor& rh) {
     return matmul(joined(x, rh), candidate) + candidate_bias;
   });
@@ -76,7 +76,7 @@ any_tensor zero_state(const any_tensor& x, std::int64_t units) {
   return broadcast_to(broadcast_to(zero, column), dims{dyn, units});
 }
 
-std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, source_place w) {
+std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, source_location w) {
   if (x.rank() != 3 || x.shape()[1] == dyn || x.shape()[1] == 0)
     refuse_layer({layer, {}, false, w}, x,
                  str("expects a sequence of (batch,steps,inputs) whose number of steps is known, "
@@ -89,7 +89,7 @@ std::vector<any_tensor> steps_of(std::string_view layer, const any_tensor& x, so
 
 lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tensor>& state,
                                  std::string_view name, const lstm_options& options,
-                                 ext::source_place w) {
+                                 ext::source_location w) {
   const detail::layer_scope s{"lstm_cell", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 2),
@@ -121,7 +121,7 @@ struct gru_variables {
 }  // namespace
 
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
-                    const gru_options& options, ext::source_place w) {
+                    const gru_options& options, ext::source_location w) {
   const detail::layer_scope s{"gru_cell", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const gru_variables v(s, x, detail::layer_features(s, x, 2), detail::layer_features(s, h, 2),
@@ -131,7 +131,7 @@ any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view n
 
 namespace {
 void check_units(std::string_view layer, const any_tensor& x, std::int64_t units,
-                 ext::source_place w) {
+                 ext::source_location w) {
   detail::steps_of(layer, x, w);
   if (units < 1)
     detail::refuse_layer({layer, {}, false, w}, x, ext::str("expects units, and got ", units));
@@ -141,7 +141,7 @@ void check_units(std::string_view layer, const any_tensor& x, std::int64_t units
 unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int64_t units,
                                                   std::string_view name,
                                                   const lstm_options& options,
-                                                  ext::source_place w) {
+                                                  ext::source_location w) {
   check_units("lstm", x, units, w);
   const detail::layer_scope s{"lstm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
@@ -149,7 +149,7 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
   const any_tensor kernel = detail::layer_weights(s, "kernel", {{in + units, 4 * units}, x.type()},
                                                   options.initializer, options.regularizer);
   const any_tensor bias = detail::layer_variable(s, "bias", {{4 * units}, x.type()}, zeros());
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   // What the inputs add to the gates does not wait for the state: one product for all steps.
   const any_tensor inputs = matmul(reshape(x, {dyn, in}), slice(kernel, {0, 0}, {in, dyn})) + bias;
   const any_tensor of_state = slice(kernel, {in, 0}, {units, dyn});
@@ -163,13 +163,13 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
 }
 
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
-                                     const gru_options& options, ext::source_place w) {
+                                     const gru_options& options, ext::source_location w) {
   check_units("gru", x, units, w);
   const detail::layer_scope s{"gru", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 3), steps = x.shape()[1];
   const gru_variables v(s, x, in, units, options);
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   auto of_inputs = [&](const any_tensor& kernel) { return slice(kernel, {0, 0}, {in, dyn}); };
   auto of_state = [&](const any_tensor& kernel) { return slice(kernel, {in, 0}, {units, dyn}); };
   const any_tensor inputs =

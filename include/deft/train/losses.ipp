@@ -6,7 +6,7 @@
 
 namespace deft {
 
-void detail::collect_loss(const any_tensor& loss, ext::source_place w) {
+void detail::collect_loss(const any_tensor& loss, ext::source_location w) {
   if (loss.rank() != 0 || !ext::is_floating(loss.type()))
     throw error(errc::invalid_argument,
                 ext::str("[add_loss] expects a floating scalar, and got ", loss.handle().type(),
@@ -25,8 +25,8 @@ std::vector<any_tensor> losses(std::string_view scope, graph g) {
   return all;
 }
 
-any_tensor total_loss(std::string_view scope, ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+any_tensor total_loss(std::string_view scope, ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   any_tensor total;
   for (const any_tensor& l : losses(scope)) total = total.valid() ? total + l : l;
   if (!total.valid())

@@ -62,7 +62,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
   explicit monitored_session(task& self, monitored_options options = {},
-                             ext::source_place w = ext::here());
+                             ext::source_location w = ext::here());
   /// As close(), unless an exception ends the session's block: as in TensorFlow, so that no hook
   /// saves a broken state. What close() would throw is logged as an error, and task_main returns 1.
   ~monitored_session();
@@ -90,7 +90,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   ext::step_results run_request(std::span<const ext::output> fetches,
                                 std::span<const ext::output> targets,
                                 std::span<const ext::feed_ref> feeds, const run_options& options,
-                                ext::source_place w);
+                                ext::source_location w);
   /// Calls a hook's end, again after a recovery.
   void end(hook& h);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
@@ -122,13 +122,13 @@ class monitored_session : public detail::run_forms<monitored_session> {
   ext::step_results compute_again(std::span<const ext::output> fetches,
                                   std::span<const ext::output> fed,
                                   std::span<const ext::feed_ref> values, const run_options& options,
-                                  ext::source_place w);
+                                  ext::source_location w);
   /// Whether all variables still have their values. Waits for lost tasks to come back.
   bool has_kept_values(std::chrono::steady_clock::time_point until);
 
   int failed_hooks_ = 0;  ///< runs in a row of which a hook has failed
   task& self_;
-  ext::source_place place_;  ///< where the program made the session
+  ext::source_location location_;  ///< where the program made the session
   monitored_options options_;
   deft::graph graph_;
   std::vector<any_variable> variables_;  ///< of the graph
@@ -143,7 +143,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   bool closed_ = false;
   std::size_t ended_ = 0;  ///< of the hooks
   deft::session session_;
-  run_context context_{self_, session_, place_};
+  run_context context_{self_, session_, location_};
   std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks
   std::shared_ptr<void> on_signal_;
   const int exceptions_ = std::uncaught_exceptions();  ///< in flight when the session was made

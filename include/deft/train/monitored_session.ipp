@@ -36,7 +36,7 @@ std::string names_of(const std::vector<any_variable>& variables) {
 
 /// Each worker would train variables of its own, and nothing else would say so.
 void warn_of_unused_servers(const task& self, const std::vector<any_variable>& variables,
-                            ext::source_place w) {
+                            ext::source_location w) {
   constexpr const char* servers = "ps";
   if (variables.empty() || self.cluster().tasks(servers) == 0) return;
   const auto is_there = [](const any_variable& v) {
@@ -105,9 +105,9 @@ std::vector<ext::node_ref> counting_nodes(std::span<const ext::output> fetches,
 
 }  // namespace
 
-monitored_session::monitored_session(task& self, monitored_options options, ext::source_place w)
+monitored_session::monitored_session(task& self, monitored_options options, ext::source_location w)
     : self_(self),
-      place_(w),
+      location_(w),
       options_(std::move(options)),
       graph_(current_graph()),
       session_(self, first_options(self, options_)) {
@@ -195,7 +195,7 @@ std::vector<std::int64_t> monitored_session::generations(
     std::chrono::steady_clock::time_point until) {
   std::vector<std::int64_t> all;
   if (generations_.empty()) return all;
-  for (const any_array& g : session_.run(while_starting(until), generations_, place_))
+  for (const any_array& g : session_.run(while_starting(until), generations_, location_))
     all.push_back(g.item<std::int64_t>());
   return all;
 }
@@ -237,7 +237,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until,
     for (std::size_t i = 0; i < none.size(); ++i)
       if (devices[i]->task_name() == here) steps.push_back(detail::initialize_if_empty(none[i]));
   }
-  if (!steps.empty()) session_.run(while_starting(until), group(steps), place_);
+  if (!steps.empty()) session_.run(while_starting(until), group(steps), location_);
   await_values(until);
 }
 
@@ -254,14 +254,14 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
   const std::vector<ext::node_ref> rounds = at_rounds<op::restart_rounds>(graph_);
   // A state that is restored in part is seen as such, by the next chief, too: values count when all
   // are there.
-  if (!begin.empty()) session_.run(while_starting(until), group(begin), place_);
+  if (!begin.empty()) session_.run(while_starting(until), group(begin), location_);
   if (!rounds.empty())
-    session_.run(while_starting(until), detail::make_group(rounds, place_), place_);
+    session_.run(while_starting(until), detail::make_group(rounds, location_), location_);
   if (saved.empty())
-    session_.run(while_starting(until), initialize_all(place_), place_);
+    session_.run(while_starting(until), initialize_all(location_), location_);
   else
-    saver().restore(session_, saved, {}, place_);
-  if (!end.empty()) session_.run(while_starting(until), group(end), place_);
+    saver().restore(session_, saved, {}, location_);
+  if (!end.empty()) session_.run(while_starting(until), group(end), location_);
   given_ = saved.empty() ? "the variables were initialized anew" : ext::str("restored ", saved);
   logging::info(given_);
 }
@@ -269,7 +269,7 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
 void monitored_session::keep_torn(std::chrono::steady_clock::time_point until) {
   auto in_graph = as_default(graph_);
   session_.run(while_starting(until),
-               detail::make_group(at_rounds<op::restart_rounds>(graph_), place_), place_);
+               detail::make_group(at_rounds<op::restart_rounds>(graph_), location_), location_);
   given_ = "an update may have been applied in part, and there is no checkpoint to restore";
   logging::warning(given_);
 }
@@ -284,7 +284,7 @@ void monitored_session::await_values(std::chrono::steady_clock::time_point until
   const operation await = group(steps);
   for (bool said = false;;) try {
       session_.run(while_starting(std::min(until, std::chrono::steady_clock::now() + long_time)),
-                   await, place_);
+                   await, location_);
       // A restoration may be under way, on some tasks: it is not if nothing changes.
       const std::vector<std::int64_t> now = generations(until);
       if (std::ranges::count(now, 0) == 0 && generations(until) == now) return;
@@ -310,7 +310,7 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
   if (const ext::node_ref counted = graph_.find_variable("global_step");
       counted && self_.distributed()) {
     const any_array step =
-        session_.run(while_starting(until), any_tensor(ext::output{counted, 0}), place_);
+        session_.run(while_starting(until), any_tensor(ext::output{counted, 0}), location_);
     began_at_ = step.item<std::int64_t>();
     // Random numbers go on beyond those that an earlier process of this task may have drawn.
     session_options o = session_.options();
@@ -334,7 +334,7 @@ ext::output monitored_session::step_after(std::span<const ext::output> fetches,
   if (known != steps_after_.end()) return known->second;
   const ext::scope outside{ext::scope_ref()};
   const ext::control_scope after(counting_nodes(fetches, fed, counted));
-  const ext::output step = detail::read_variable(counted, place_);
+  const ext::output step = detail::read_variable(counted, location_);
   if (steps_after_.size() == most_kept) steps_after_.erase(steps_after_.begin());
   return steps_after_.emplace_back(std::move(key), step).second;
 }
@@ -342,7 +342,8 @@ ext::output monitored_session::step_after(std::span<const ext::output> fetches,
 ext::step_results monitored_session::run_request(std::span<const ext::output> fetches,
                                                  std::span<const ext::output> targets,
                                                  std::span<const ext::feed_ref> feeds,
-                                                 const run_options& options, ext::source_place w) {
+                                                 const run_options& options,
+                                                 ext::source_location w) {
   if (closed_) ext::fail(errc::failed_precondition, "[monitored_session] it was closed");
   std::optional<ext::step_results> results;
   std::vector<run_arguments> added;  // by each hook

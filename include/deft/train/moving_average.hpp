@@ -24,7 +24,7 @@ class exponential_moving_average {
  public:
   /// Throws invalid_argument if `decay` is not in [0, 1], or num_updates not a scalar of numbers.
   explicit exponential_moving_average(double decay, moving_average_options options = {},
-                                      ext::source_place w = ext::here());
+                                      ext::source_location w = ext::here());
 
   /// Updates the averages of these variables, or of all trainable floating ones of the current
   /// graph. Called under `control_dependencies(train)`, it includes the training step, and averages
@@ -35,15 +35,15 @@ class exponential_moving_average {
   ///     auto after = control_dependencies(train);
   ///     const operation step = averages.apply();
   /// @{
-  operation apply(const std::vector<any_variable>& variables, ext::source_place w = ext::here());
-  operation apply(ext::source_place w = ext::here());
+  operation apply(const std::vector<any_variable>& variables, ext::source_location w = ext::here());
+  operation apply(ext::source_location w = ext::here());
   /// @}
 
   /// The average of `v`. Throws not_found if `apply` was not given it.
-  any_variable average(const any_variable& v, ext::source_place w = ext::here()) const;
+  any_variable average(const any_variable& v, ext::source_location w = ext::here()) const;
   /// Exchanges the values of all variables that `apply` was given with their averages. Run it
   /// before an evaluation that uses the averages, and once more before training continues.
-  operation swap(ext::source_place w = ext::here()) const;
+  operation swap(ext::source_location w = ext::here()) const;
   /// For a program that evaluates with the averages: from the name in a checkpoint to each variable
   /// of the graph, which for trainable floating ones is that of its average.
   ///

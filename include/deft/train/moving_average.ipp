@@ -10,7 +10,7 @@
 namespace deft {
 
 exponential_moving_average::exponential_moving_average(double decay, moving_average_options options,
-                                                       ext::source_place w)
+                                                       ext::source_location w)
     : decay_(decay), options_(std::move(options)) {
   if (!(decay >= 0 && decay <= 1))
     throw error(
@@ -27,12 +27,12 @@ exponential_moving_average::exponential_moving_average(double decay, moving_aver
         name_of(n), w);
 }
 
-operation exponential_moving_average::apply(ext::source_place w) {
+operation exponential_moving_average::apply(ext::source_location w) {
   return apply(trainable_variables(current_graph()), w);
 }
 
 operation exponential_moving_average::apply(const std::vector<any_variable>& variables,
-                                            ext::source_place w) {
+                                            ext::source_location w) {
   if (variables.empty())
     throw error(errc::invalid_argument,
                 "[exponential_moving_average] there are no variables to average", {}, w);
@@ -42,7 +42,7 @@ operation exponential_moving_average::apply(const std::vector<any_variable>& var
                   ext::str("[exponential_moving_average] expects floating variables, and got ",
                            v.handle().type()),
                   v.name(), w);
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   const auto in_graph = as_default(graph::of(*variables[0].handle().node));
   any_tensor fresh = hyperparameter(1 - decay_).as(dtype::float64);
   if (options_.num_updates.valid()) {
@@ -65,15 +65,16 @@ operation exponential_moving_average::apply(const std::vector<any_variable>& var
   return no_op(w);
 }
 
-any_variable exponential_moving_average::average(const any_variable& v, ext::source_place w) const {
+any_variable exponential_moving_average::average(const any_variable& v,
+                                                 ext::source_location w) const {
   const std::string name = ext::str(v.name(), "/", options_.name);
   if (ext::node_ref n = graph::of(*v.handle().node).find_variable(name)) return any_variable(n);
   throw error(errc::not_found, "[exponential_moving_average] it has no average of this variable",
               v.name(), w);
 }
 
-operation exponential_moving_average::swap(ext::source_place w) const {
-  const ext::place_scope on_behalf(w);
+operation exponential_moving_average::swap(ext::source_location w) const {
+  const ext::location_scope on_behalf(w);
   std::vector<ext::node_ref> updates;
   for (const any_variable& v : variables_) {
     const detail::placed_with there(v);

@@ -27,7 +27,8 @@ class hyperparameter {
   /// Throws invalid_argument if `x` is not a floating scalar.
   template <ext::expression X>
   requires(!std::derived_from<X, operation>)
-      hyperparameter(const X& x, ext::source_place w = ext::here())  // NOLINT: implicit on purpose
+      hyperparameter(const X& x,
+                     ext::source_location w = ext::here())  // NOLINT: implicit on purpose
       : tensor_(any_tensor(x)) {
     expect_scalar(w);
   }
@@ -38,7 +39,7 @@ class hyperparameter {
   const double* number() const { return tensor_.valid() ? nullptr : &value_; }
 
  private:
-  void expect_scalar(ext::source_place w) const;
+  void expect_scalar(ext::source_location w) const;
 
   double value_ = 0;
   any_tensor tensor_;
@@ -135,13 +136,13 @@ class optimizer {
   /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none, or
   /// the loss is not a floating scalar.
   template <ext::expression L>
-  operation minimize(const L& loss, ext::source_place w = ext::here()) const {
+  operation minimize(const L& loss, ext::source_location w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, nullptr, w);
   }
   /// Also adds 1 to `step` after the updates.
   template <ext::expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
-                     ext::source_place w = ext::here()) const {
+                     ext::source_location w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
   /// Updates only the given variables, `minimize(loss, {w, b})` or `minimize(loss, w)`, and then
@@ -149,21 +150,22 @@ class optimizer {
   /// @{
   template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     ext::source_place w = ext::here()) const {
+                     ext::source_location w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, nullptr, w);
   }
   template <ext::expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
-                     const variable<std::int64_t>& step, ext::source_place w = ext::here()) const {
+                     const variable<std::int64_t>& step,
+                     ext::source_location w = ext::here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, &step, w);
   }
   template <ext::expression L, std::convertible_to<any_variable> V>
-  operation minimize(const L& loss, const V& of, ext::source_place w = ext::here()) const {
+  operation minimize(const L& loss, const V& of, ext::source_location w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, w);
   }
   template <ext::expression L, std::convertible_to<any_variable> V>
   operation minimize(const L& loss, const V& of, const variable<std::int64_t>& step,
-                     ext::source_place w = ext::here()) const {
+                     ext::source_location w = ext::here()) const {
     return minimize(loss, std::vector<any_variable>{of}, step, w);
   }
   /// @}
@@ -195,12 +197,12 @@ class optimizer {
   /// its range.
   /// @{
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            ext::source_place w = ext::here()) const {
+                            ext::source_location w = ext::here()) const {
     return apply(gradients, nullptr, w);
   }
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
                             const variable<std::int64_t>& step,
-                            ext::source_place w = ext::here()) const {
+                            ext::source_location w = ext::here()) const {
     return apply(gradients, &step, w);
   }
   /// @}
@@ -219,20 +221,20 @@ class optimizer {
   }
   /// What apply_gradients does; `step` may be null.
   virtual operation apply(const std::vector<gradient_of_variable>& gradients,
-                          const variable<std::int64_t>* step, ext::source_place w) const;
+                          const variable<std::int64_t>* step, ext::source_location w) const;
 
  private:
   template <class L>
-  static any_tensor scalar_loss(const L& loss, ext::source_place w) {
+  static any_tensor scalar_loss(const L& loss, ext::source_location w) {
     if constexpr (!detail::may_be_scalar<L>)
       static_assert(
           detail::takes<optimizer, detail::got<L>>,
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
-    const ext::place_scope on_behalf(w);
+    const ext::location_scope on_behalf(w);
     return any_tensor(loss);
   }
   operation minimize_any(const any_tensor& loss, const std::vector<any_variable>* variables,
-                         const variable<std::int64_t>* step, ext::source_place w) const;
+                         const variable<std::int64_t>* step, ext::source_location w) const;
 };
 
 /// The mean of what `compute_gradients` returned for several replicas of a model, in the same order
@@ -241,6 +243,6 @@ class optimizer {
 /// Throws invalid_argument if the replicas' variables differ.
 std::vector<gradient_of_variable> average_gradients(
     const std::vector<std::vector<gradient_of_variable>>& replicas,
-    ext::source_place w = ext::here());
+    ext::source_location w = ext::here());
 
 }  // namespace deft

@@ -17,7 +17,7 @@ any_tensor hyperparameter::as(dtype type) const {
   });
 }
 
-void hyperparameter::expect_scalar(ext::source_place w) const {
+void hyperparameter::expect_scalar(ext::source_location w) const {
   if (!tensor_.valid())
     throw error(errc::invalid_argument, "[optimizer] the tensor of a hyperparameter is empty", {},
                 w);
@@ -55,8 +55,8 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
 }
 
 operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
-                           const variable<std::int64_t>* step, ext::source_place w) const {
-  const ext::place_scope on_behalf(w);
+                           const variable<std::int64_t>* step, ext::source_location w) const {
+  const ext::location_scope on_behalf(w);
   std::optional<ext::graph_scope> in_graph;  // whatever this thread's current graph is
   if (!gradients.empty()) in_graph.emplace(graph::of(*gradients[0].variable.handle().node));
   std::vector<ext::node_ref> updates;
@@ -83,7 +83,8 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
 
 operation optimizer::minimize_any(const any_tensor& loss,
                                   const std::vector<any_variable>* variables,
-                                  const variable<std::int64_t>* step, ext::source_place w) const {
+                                  const variable<std::int64_t>* step,
+                                  ext::source_location w) const {
   if (loss.rank() != 0)
     throw error(errc::invalid_argument,
                 ext::str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
@@ -136,9 +137,9 @@ operation optimizer::update_rows(const any_variable& v, const any_tensor& indice
 }
 
 std::vector<gradient_of_variable> average_gradients(
-    const std::vector<std::vector<gradient_of_variable>>& replicas, ext::source_place w) {
+    const std::vector<std::vector<gradient_of_variable>>& replicas, ext::source_location w) {
   if (replicas.empty()) return {};
-  const ext::place_scope on_behalf(w);
+  const ext::location_scope on_behalf(w);
   std::vector<gradient_of_variable> result = replicas[0];
   auto refuse = [&](std::string name) {
     throw error(errc::invalid_argument,

@@ -112,7 +112,7 @@ ext::step_results monitored_session::compute_again(std::span<const ext::output> 
                                                    std::span<const ext::output> fed,
                                                    std::span<const ext::feed_ref> values,
                                                    const run_options& options,
-                                                   ext::source_place w) {
+                                                   ext::source_location w) {
   std::vector<ext::output> asked;
   for (const ext::output& f : fetches) {
     if (f.port == ext::run_only) continue;
@@ -122,7 +122,7 @@ ext::step_results monitored_session::compute_again(std::span<const ext::output> 
       throw error(
           errc::data_loss,
           "the step was applied, but a value that only it yields was lost with a connection",
-          name_of(*f.node), f.node->place());
+          name_of(*f.node), f.node->location());
   }
   // A fed tensor that is fetched too is one that the run needs.
   asked.insert(asked.end(), fed.begin(), fed.end());

@@ -18,15 +18,15 @@ class regularizer {
   /// Whether there is a function: false for the regularizer of layers by default.
   explicit operator bool() const { return static_cast<bool>(make_); }
   /// Throws invalid_argument if `weights` is not floating, or there is no function.
-  any_tensor operator()(const any_tensor& weights, ext::source_place w = ext::here()) const;
+  any_tensor operator()(const any_tensor& weights, ext::source_location w = ext::here()) const;
 
  private:
   std::function<any_tensor(const any_tensor&)> make_;
 };
 
 /// scale * sum(abs(w)). Throws invalid_argument if scale is negative or not finite.
-regularizer l1_regularizer(double scale, ext::source_place w = ext::here());
+regularizer l1_regularizer(double scale, ext::source_location w = ext::here());
 /// scale * sum(w^2) / 2. Throws invalid_argument if scale is negative or not finite.
-regularizer l2_regularizer(double scale, ext::source_place w = ext::here());
+regularizer l2_regularizer(double scale, ext::source_location w = ext::here());
 
 }  // namespace deft

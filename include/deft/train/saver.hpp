@@ -85,12 +85,12 @@ class saver {
   /// resource_exhausted on a full disk, permission_denied where a task may not write there,
   /// failed_precondition for a variable without a value; the checkpoints that were there remain.
   std::string save(session& s, const std::string& path, std::optional<std::int64_t> step = {},
-                   ext::source_place w = ext::here());
+                   ext::source_location w = ext::here());
   /// The same, `path-step` with the value of `step` that is in the checkpoint: of an integer
   /// variable that is saved, such as the global step. Throws invalid_argument if it is not.
   template <std::convertible_to<any_variable> Variable>
   std::string save(session& s, const std::string& path, const Variable& step,
-                   ext::source_place w = ext::here()) {
+                   ext::source_location w = ext::here()) {
     return save_counted(s, path, any_variable(step), w);
   }
 
@@ -99,7 +99,7 @@ class saver {
   /// invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is damaged.
   /// The variables are then unchanged.
   checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {},
-                                ext::source_place w = ext::here());
+                                ext::source_location w = ext::here());
   /// What restore would do. Throws not_found or data_loss.
   checkpoint_comparison compare(const std::string& path) const;
 
@@ -112,10 +112,10 @@ class saver {
   checkpoint_comparison compare_with(const detail::checkpoint_index& index,
                                      const std::map<std::string, any_variable>& all) const;
   std::string save_counted(session& s, const std::string& path, const any_variable& step,
-                           ext::source_place w);
+                           ext::source_location w);
   /// `counted`: the name under which the step in the checkpoint's name is saved, else null.
   std::string save_as(session& s, const std::string& path, std::optional<std::int64_t> step,
-                      const std::string* counted, ext::source_place w);
+                      const std::string* counted, ext::source_location w);
   /// Deletes what max_to_keep says, after `made`, of the checkpoints `there` and those of this
   /// saver.
   void keep_newest(std::vector<detail::checkpoint_index> there,

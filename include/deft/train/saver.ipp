@@ -206,14 +206,14 @@ void saver::prepare(session& s, const named_variables& all) {
 }
 
 std::string saver::save(session& s, const std::string& path, std::optional<std::int64_t> step,
-                        ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                        ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   return save_as(s, path, step, nullptr, w);
 }
 
 std::string saver::save_counted(session& s, const std::string& path, const any_variable& step,
-                                ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                                ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   const named_variables all = variables();
   const auto counted =
       std::ranges::find_if(all, [&](const auto& v) { return v.second.handle() == step.handle(); });
@@ -225,7 +225,7 @@ std::string saver::save_counted(session& s, const std::string& path, const any_v
 }
 
 std::string saver::save_as(session& s, const std::string& path, std::optional<std::int64_t> step,
-                           const std::string* counted, ext::source_place w) {
+                           const std::string* counted, ext::source_location w) {
   const named_variables all = variables();
   detail::checkpoint_index index;
   index.path = step ? ext::str(path, "-", *step) : path;
@@ -325,7 +325,7 @@ namespace {
 
 /// Lets synchronous training go on after an update that may have been made in part, as the values
 /// of all variables are known again.
-void end_torn_rounds(session& s, const graph& g, ext::source_place w) {
+void end_torn_rounds(session& s, const graph& g, ext::source_location w) {
   const ext::scope outside(ext::push_controls{nullptr});
   std::vector<any_tensor> generations;
   for (const auto& n : at_rounds<op::rounds_generation>(g))
@@ -339,8 +339,8 @@ void end_torn_rounds(session& s, const graph& g, ext::source_place w) {
 }  // namespace
 
 checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options,
-                                     ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                                     ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   named_variables all = variables();
   const detail::checkpoint_index index = detail::read_index(path);
   checkpoint_comparison found = compare_with(index, all);

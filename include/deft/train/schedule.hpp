@@ -21,7 +21,7 @@ struct decay_options {
 /// finite and above 0.
 tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
                                 double decay_steps, double decay_rate, decay_options options = {},
-                                ext::source_place w = ext::here());
+                                ext::source_location w = ext::here());
 
 /// values[i] while step <= boundaries[i], and after all boundaries values.back(). Throws
 /// invalid_argument if `step` is not a scalar of numbers, the boundaries do not increase, or there
@@ -29,7 +29,7 @@ tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& st
 tensor<float> piecewise_constant(const any_tensor& step,
                                  const std::vector<std::int64_t>& boundaries,
                                  const std::vector<double>& values,
-                                 ext::source_place w = ext::here());
+                                 ext::source_location w = ext::here());
 
 /// Options of polynomial_decay.
 struct polynomial_options {
@@ -42,18 +42,18 @@ struct polynomial_options {
 /// options in their ranges.
 tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
                                double decay_steps, polynomial_options options = {},
-                               ext::source_place w = ext::here());
+                               ext::source_location w = ext::here());
 
 /// rate ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); rate alpha after decay_steps.
 /// (Loshchilov, Hutter: SGDR, ICLR 2017, without restarts.) Throws invalid_argument unless `step`
 /// is a scalar of numbers, decay_steps finite and above 0, and alpha finite and not negative.
 tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
-                           double alpha = 0, ext::source_place w = ext::here());
+                           double alpha = 0, ext::source_location w = ext::here());
 
 /// rate (step + 1) / warmup_steps in the first warmup_steps steps, then rate, which may be another
 /// schedule. Throws invalid_argument unless `step` is a scalar of numbers, and warmup_steps finite
 /// and above 0.
 tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
-                            ext::source_place w = ext::here());
+                            ext::source_location w = ext::here());
 
 }  // namespace deft

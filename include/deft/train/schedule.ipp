@@ -10,11 +10,12 @@
 namespace deft {
 namespace {
 
-[[noreturn]] void refuse(std::string_view schedule, const std::string& what, ext::source_place w) {
+[[noreturn]] void refuse(std::string_view schedule, const std::string& what,
+                         ext::source_location w) {
   throw error(errc::invalid_argument, ext::str("[", schedule, "] ", what), {}, w);
 }
 
-any_tensor step_of(std::string_view schedule, const any_tensor& step, ext::source_place w) {
+any_tensor step_of(std::string_view schedule, const any_tensor& step, ext::source_location w) {
   if (!step.valid()) refuse(schedule, "the step is an empty tensor", w);
   if (step.rank() != 0 || !ext::is_numeric(step.type()))
     refuse(schedule,
@@ -23,13 +24,13 @@ any_tensor step_of(std::string_view schedule, const any_tensor& step, ext::sourc
 }
 
 void expect_positive(std::string_view schedule, std::string_view what, double steps,
-                     ext::source_place w) {
+                     ext::source_location w) {
   if (!(steps > 0) || std::isinf(steps))
     refuse(schedule, ext::str("expects ", what, " above 0, and got ", steps), w);
 }
 
 void expect_from_0(std::string_view schedule, std::string_view what, double x,
-                   ext::source_place w) {
+                   ext::source_location w) {
   if (!(x >= 0) || std::isinf(x))
     refuse(schedule, ext::str("expects ", what, " from 0, and got ", x), w);
 }
@@ -40,8 +41,8 @@ tensor<float> as_rate(const any_tensor& rate) { return tensor<float>(cast(rate, 
 
 tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
                                 double decay_steps, double decay_rate, decay_options options,
-                                ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                                ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   expect_positive("exponential_decay", "decay_steps", decay_steps, w);
   expect_positive("exponential_decay", "decay_rate", decay_rate, w);
   const any_tensor now = step_of("exponential_decay", step, w);
@@ -53,8 +54,8 @@ tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& st
 
 tensor<float> piecewise_constant(const any_tensor& step,
                                  const std::vector<std::int64_t>& boundaries,
-                                 const std::vector<double>& values, ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                                 const std::vector<double>& values, ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   if (values.size() != boundaries.size() + 1)
     refuse("piecewise_constant",
            ext::str("expects a value more than boundaries, and got ", values.size(), " values and ",
@@ -73,8 +74,8 @@ tensor<float> piecewise_constant(const any_tensor& step,
 
 tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
                                double decay_steps, polynomial_options options,
-                               ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                               ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
   expect_from_0("polynomial_decay", "a power", options.power, w);
   expect_from_0("polynomial_decay", "an end_rate", options.end_rate, w);
@@ -89,8 +90,8 @@ tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& ste
 }
 
 tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
-                           double alpha, ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                           double alpha, ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   expect_positive("cosine_decay", "decay_steps", decay_steps, w);
   expect_from_0("cosine_decay", "an alpha", alpha, w);
   const any_tensor now = step_of("cosine_decay", step, w);
@@ -100,8 +101,8 @@ tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, d
 }
 
 tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
-                            ext::source_place w) {
-  const ext::place_scope on_behalf(w);
+                            ext::source_location w) {
+  const ext::location_scope on_behalf(w);
   expect_positive("linear_warmup", "warmup_steps", warmup_steps, w);
   const any_tensor now = step_of("linear_warmup", step, w);
   const auto in_graph = as_default(graph_of(step));

@@ -21,14 +21,14 @@ any_variable slot_of(const any_variable& v, std::string_view suffix, const tenso
                   str("a variable of this name, ", found.handle().type(),
                       ", is in the graph already, where a slot of \"", v.name(), "\", ", type,
                       ", is needed"),
-                  name, made->place());
+                  name, made->location());
     return found;
   }
   const placed_with there(v);
   auto in_graph = as_default(graph::of(n));
   variable_options options;
   options.trainable = false;
-  return any_variable(make_variable(name, type, first, options, n.place()).node);
+  return any_variable(make_variable(name, type, first, options, n.location()).node);
 }
 
 any_variable slot_of(const any_variable& v, std::string_view suffix, double value) {

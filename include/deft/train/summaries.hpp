@@ -18,13 +18,15 @@ struct summary {
   std::string text = {};  ///< Markdown; empty for a tensor
 };
 /// A curve of a scalar's values. Throws invalid_argument if `value` is not a scalar of numbers.
-summary scalar_summary(std::string tag, const any_tensor& value, ext::source_place w = ext::here());
+summary scalar_summary(std::string tag, const any_tensor& value,
+                       ext::source_location w = ext::here());
 /// How the elements of `value`, numbers, are distributed. Throws invalid_argument for bool.
 summary histogram_summary(std::string tag, const any_tensor& value,
-                          ext::source_place w = ext::here());
+                          ext::source_location w = ext::here());
 /// An image of (height, width) or (height, width, channels), as summary_writer::image has it.
 /// Throws invalid_argument for other shapes and dtypes.
-summary image_summary(std::string tag, const any_tensor& value, ext::source_place w = ext::here());
+summary image_summary(std::string tag, const any_tensor& value,
+                      ext::source_location w = ext::here());
 
 /// A text, in which TensorBoard understands Markdown, such as the options of a training run. It is
 /// written with the first run, also after a recovery.

@@ -15,7 +15,7 @@ namespace deft {
 namespace {
 
 summary checked_summary(summary::kind shown_as, std::string tag, const any_tensor& value, bool fits,
-                        const char* expected, ext::source_place w) {
+                        const char* expected, ext::source_location w) {
   detail::check_summary_tag(tag);
   if (!fits)
     throw error(
@@ -114,16 +114,16 @@ class summary_hook final : public hook {
 
 }  // namespace
 
-summary scalar_summary(std::string tag, const any_tensor& value, ext::source_place w) {
+summary scalar_summary(std::string tag, const any_tensor& value, ext::source_location w) {
   return checked_summary(summary::kind::scalar, std::move(tag), value,
                          value.rank() == 0 && ext::is_numeric(value.type()), "a scalar of numbers",
                          w);
 }
-summary histogram_summary(std::string tag, const any_tensor& value, ext::source_place w) {
+summary histogram_summary(std::string tag, const any_tensor& value, ext::source_location w) {
   return checked_summary(summary::kind::histogram, std::move(tag), value,
                          ext::is_numeric(value.type()), "numbers", w);
 }
-summary image_summary(std::string tag, const any_tensor& value, ext::source_place w) {
+summary image_summary(std::string tag, const any_tensor& value, ext::source_location w) {
   return checked_summary(summary::kind::image, std::move(tag), value,
                          is_image(value.handle().type()),
                          "(height, width) or (height, width, channels) with 1, 3 or 4 channels, of "

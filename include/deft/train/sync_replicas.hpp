@@ -22,8 +22,10 @@ namespace deft {
 /// `replicas_to_aggregate`, their mean is applied once by the given optimizer, the global step
 /// grows by 1, and the workers go on. Workers beyond that number are backups: what they bring too
 /// late for a round is dropped, and they go on with the next one. So is a gradient that was
-/// computed with the variables of an earlier round, by this thread of a worker or another. What the
-/// update reads, such as a rate that follows the global step, is as the round before has left it.
+/// computed with the variables of an earlier round, by this thread of a worker or another; with
+/// variables on several tasks, a step that reads some of them before an update and others after it
+/// may count for the later round. What the update reads, such as a rate that follows the global
+/// step, is as the round before has left it.
 ///
 /// Rounds know their workers. They wait for one that has not come yet; one that is asked to stop,
 /// ends its session or is lost is no longer expected, until it comes back: the others log it, and
@@ -40,7 +42,7 @@ class sync_replicas final : public optimizer {
   /// Throws invalid_argument unless 1 <= replicas_to_aggregate <= total_num_replicas <= 4096.
   template <std::derived_from<optimizer> O>
   sync_replicas(O inner, int replicas_to_aggregate, int total_num_replicas,
-                std::function<operation()> after_update = {}, ext::source_place w = ext::here())
+                std::function<operation()> after_update = {}, ext::source_location w = ext::here())
       : sync_replicas(std::make_shared<const O>(std::move(inner)), replicas_to_aggregate,
                       total_num_replicas, std::move(after_update), w) {}
 
@@ -49,11 +51,11 @@ class sync_replicas final : public optimizer {
     return update_by(*inner_, v, gradient);
   }
   operation apply(const std::vector<gradient_of_variable>& gradients,
-                  const variable<std::int64_t>* step, ext::source_place w) const override;
+                  const variable<std::int64_t>* step, ext::source_location w) const override;
 
  private:
   sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                std::function<operation()> after_update, ext::source_place w);
+                std::function<operation()> after_update, ext::source_location w);
 
   const std::shared_ptr<const optimizer> inner_;
   const int needed_, total_;

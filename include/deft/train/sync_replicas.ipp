@@ -38,7 +38,7 @@ std::vector<ext::node_ref> collected(const graph& g, const char* collection) {
 }  // namespace
 
 sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                             std::function<operation()> after_update, ext::source_place w)
+                             std::function<operation()> after_update, ext::source_location w)
     : inner_(std::move(inner)),
       needed_(needed),
       total_(total),
@@ -55,7 +55,7 @@ namespace {
 /// Writes the nodes of one round.
 class round_writer {
  public:
-  round_writer(const any_variable& home, int needed, int total, ext::source_place w)
+  round_writer(const any_variable& home, int needed, int total, ext::source_location w)
       : graph_(graph::of(*home.handle().node)), home_(home), w_(w) {
     const auto state = ext::decode<op::variable>(home.handle().node->attributes);
     round_.container = state.container;
@@ -128,20 +128,20 @@ class round_writer {
   template <class Op>
   ext::node_ref add(const Op& o, const any_variable& near, std::span<const ext::output> in) const {
     return ext::add_node(graph_, o,
-                         {.inputs = in, .place = w_, .device = detail::processor_of(near)});
+                         {.inputs = in, .location = w_, .device = detail::processor_of(near)});
   }
 
   graph graph_;
   const any_variable home_;
-  const ext::source_place w_;
+  const ext::source_location w_;
   op::replica_round round_;
 };
 
 }  // namespace
 
 operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradients,
-                               const variable<std::int64_t>* step, ext::source_place w) const {
-  const ext::place_scope on_behalf(w);
+                               const variable<std::int64_t>* step, ext::source_location w) const {
+  const ext::location_scope on_behalf(w);
   std::vector<gradient_of_variable> brought;
   for (const auto& g : gradients)
     if (g.gradient.valid()) brought.push_back(g);
@@ -356,7 +356,7 @@ class replica_hook_of_graph final : public hook, public ext::round_updates {
       // A step that waits for workers which do not come would never end.
       if (asked.stop_requested()) updates_->leave();
     });
-    warning_ = std::jthread([state = context.session().prepare(states_, context.place())](
+    warning_ = std::jthread([state = context.session().prepare(states_, context.location())](
                                 const std::stop_token& stop) { warn_of_absent(state, stop); });
   }
   run_arguments before_run(run_context&) override { return {.fetches = states_}; }
@@ -424,7 +424,7 @@ hook_ref detail::replica_hook(const task& self, graph g) {
       throw error(errc::invalid_argument,
                   ext::str("[sync_replicas] waits for ", total, " replicas, and there ",
                            workers == 1 ? "is 1 worker" : ext::str("are ", workers, " workers")),
-                  {}, n->place());
+                  {}, n->location());
   if (states.empty()) return nullptr;
   return std::make_shared<replica_hook_of_graph>(std::move(g));
 }

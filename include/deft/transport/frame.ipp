@@ -36,9 +36,9 @@ error decode_error(const message& m) {
   try {
     std::uint8_t code = 0, reason = 0;
     std::string sentence, node, device;
-    owned_place place;
+    owned_location location;
     in_archive ar(m.meta);
-    ar& code& reason& sentence& node& device& place;
+    ar& code& reason& sentence& node& device& location;
     ar.finish();
     bool known = code >= 1 && code <= static_cast<std::uint8_t>(errc::unauthenticated);
     // A peer of the same version knows the same reasons, but may say anything.
@@ -47,8 +47,8 @@ error decode_error(const message& m) {
     return error(known ? static_cast<errc>(code) : errc::unknown,
                  is_reason ? static_cast<error_reason>(reason) : error_reason::none,
                  printable(sentence), printable(node, longest_name),
-                 {std::make_shared<const std::string>(printable(place.file, longest_name)),
-                  place.line, place.approximate},
+                 {std::make_shared<const std::string>(printable(location.file, longest_name)),
+                  location.line, location.approximate},
                  printable(device, longest_name));
   } catch (const error& e) {
     return error(errc::data_loss,

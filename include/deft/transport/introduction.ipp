@@ -24,9 +24,16 @@ namespace deft::ext {
 
 namespace {
 
+/// Two operations of one name that programs have of their own are told apart by their bodies. Of an
+/// algorithm, which cannot be compared, by its signature.
 std::string catalog_entry(const op_def& op) {
-  const auto body = op.functions ? op.functions->source : nullptr;
-  return str(op.name, "/", op.version, body ? str("/", hash_text(body())) : std::string());
+  const std::string entry = str(op.name, "/", op.version);
+  if (const auto body = op.functions ? op.functions->source : nullptr)
+    return str(entry, "/", hash_text(body()));
+  if (std::ranges::count(catalog_ops(), &op)) return entry;
+  return str(entry, "/",
+             hash_text(str(op.min_inputs, " ", op.max_inputs, " ", static_cast<int>(op.role), " ",
+                           static_cast<int>(op.traits), " ", join(op.attributes, " "))));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ inline constexpr bool in_xml<program> = true;
 template <>
 inline constexpr bool in_xml<instruction> = true;
 template <>
-inline constexpr bool in_xml<source_place> = true;
+inline constexpr bool in_xml<source_location> = true;
 
 template <class T>
 concept shown_in_xml = in_xml<std::remove_const_t<T>>;

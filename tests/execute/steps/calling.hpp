@@ -48,7 +48,7 @@ inline deft::ext::call_kernel_ptr repeat::make_call(const deft::ext::node_def& n
 /// f(f(…(x))), in a function of that name.
 template <class F>
 deft::any_tensor repeated(const char* name, int times, const deft::any_tensor& x, F f,
-                          deft::ext::source_place w = deft::ext::here()) {
+                          deft::ext::source_location w = deft::ext::here()) {
   deft::ext::function_body body(name);
   const deft::any_tensor state(body.parameter(x.handle().type(), w));
   const deft::ext::output result = deft::any_tensor(f(state)).handle();

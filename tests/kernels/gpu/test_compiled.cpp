@@ -45,7 +45,7 @@ struct share : op::elementwise<2> {
   }
 };
 template <class Op, class A, class B>
-auto make_of(const A& a, const B& b, source_place w = here()) {
+auto make_of(const A& a, const B& b, source_location w = here()) {
   return make<Op>(w, a, b);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE_FIXTURE(on_one_gpu, "packs of a .cpp file come before the lanes of a .
   // Used in test_simulated.cpp, too.
   placeholder<float, dyn> x("x");
   tensor<float, dyn> y = make_leak(x, x, x);
-  CHECK(cpu::find_own_row(record_of<leak>, dtype::float32, dtype::float32).span > 1);
-  CHECK(cpu::find_own_row(record_of<tilt>, dtype::float32, dtype::float32).span == 1);
+  CHECK(cpu::find_user_row(record_of<leak>, dtype::float32, dtype::float32).span > 1);
+  CHECK(cpu::find_user_row(record_of<tilt>, dtype::float32, dtype::float32).span == 1);
   CHECK(s.run(y, x = {-2.f, 3.f}) == ndarray<float, dyn>{-8.f, 3.f});
 }

@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of reductions") {
 TEST_CASE_FIXTURE(testing::own_graph, "an error about axes names the tensor and the call's line") {
   const any_tensor a = make_placeholder("a", dtype::float32, {4, 3});
   const std::vector<any_tensor> parts{a, a};
-  const source_place call{"model.cpp", 67};
+  const source_location call{"model.cpp", 67};
   const std::function<void()> calls[] = {
       [&] { sum(a, axes{2}, keepdims, call); }, [&] { max(a, axes{-3}, keepdims, call); },
       [&] { size_of(a, axes{2}, call); },       [&] { argmax(a, axes{2}, call); },

@@ -421,4 +421,14 @@ TEST_CASE("an operation of one name with another body is another operation") {
   peer.offers = {"test_swish/1/77"};
   CHECK(!peer.knows(def));
   CHECK(peer.why_unknown(def).starts_with("has another body of this operation"));
+  // Of an algorithm, inputs and attributes are compared.
+  static_cast<void>(testing::make_running_sum(placeholder<float, 3>("row")));
+  const op_def& sum = *find_op("test_running_sum");
+  CHECK(std::ranges::any_of(catalog_list(), [](const std::string& entry) {
+    return entry.starts_with("test_running_sum/1/");
+  }));
+  peer.lacks = catalog_list();
+  peer.offers = {"test_running_sum/1/77"};
+  CHECK(!peer.knows(sum));
+  CHECK(peer.why_unknown(sum).starts_with("has another body of this operation"));
 }

@@ -138,7 +138,7 @@ void broadcast_kernel::some_rows(const kernel_call& c, std::int64_t begin, std::
   const std::int64_t n = layout_.n(), rows = layout_.rows(), per_plane = groups();
   for (std::int64_t u = begin; u < end; ++u) {
     const std::int64_t plane = u / per_plane, first = u % per_plane * together_;
-    if (u == begin || first == 0) layout_.place(plane, c.in, at);
+    if (u == begin || first == 0) layout_.addresses(plane, c.in, at);
     const std::int64_t count = std::min(together_, rows - first);
     char* to = room;
     for (std::size_t k = 0; k < inputs_; ++k) {

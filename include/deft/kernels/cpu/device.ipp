@@ -30,7 +30,7 @@ std::string processor_name() {
   return "CPU";
 }
 
-std::vector<kernel_table>& own_kernel_tables() {
+std::vector<kernel_table>& user_kernel_tables() {
   static auto& tables = *new std::vector<kernel_table>;
   return tables;
 }
@@ -61,7 +61,7 @@ class cpu_device final : public device_runtime {
 
 }  // namespace
 
-void register_cpu_kernels(kernel_table table) { own_kernel_tables().push_back(table); }
+void register_cpu_kernels(kernel_table table) { user_kernel_tables().push_back(table); }
 
 std::span<const kernel_table> cpu_kernel_tables() {
   static const auto& tables = *new std::vector<kernel_table>([] {
@@ -69,10 +69,10 @@ std::span<const kernel_table> cpu_kernel_tables() {
         cpu::main_kernels(),
         cpu::linear_kernels(),
         cpu::elementwise_kernels(),
-        cpu::own_kernels(),
+        cpu::user_kernels(),
     };
     for (const auto table : host_tables) all.push_back(table());
-    all.insert(all.end(), own_kernel_tables().begin(), own_kernel_tables().end());
+    all.insert(all.end(), user_kernel_tables().begin(), user_kernel_tables().end());
     return all;
   }());
   return tables;

@@ -21,12 +21,13 @@ class kernel_of<spec::gather, Index> final : public spec::gather {
     const char* from = static_cast<const char*>(c.in[0]);
     const Index* index = static_cast<const Index*>(c.in[1]);
     char* to = static_cast<char*>(c.out[0]);
-    each_row(count_, bytes_, cost_, [&](std::int64_t i) {
-      check_index(operation::name, index[i], rows_);
-      if (const auto j = i + rows_ahead; j < count_ && index[j] >= 0 && index[j] < rows_)
-        prefetch_row(from + index[j] * bytes_, bytes_);
-      if (bytes_)
-        std::memcpy(to + i * bytes_, from + index[i] * bytes_, static_cast<std::size_t>(bytes_));
+    const std::int64_t rows = rows_, bytes = bytes_, count = count_;
+    each_row(count, bytes, cost_, [=](std::int64_t i) {
+      check_index(operation::name, index[i], rows);
+      if (const auto j = i + rows_ahead; j < count && index[j] >= 0 && index[j] < rows)
+        prefetch_row(from + index[j] * bytes, bytes);
+      if (bytes)
+        std::memcpy(to + i * bytes, from + index[i] * bytes, static_cast<std::size_t>(bytes));
     });
   }
 };
@@ -93,7 +94,7 @@ class kernel_of<spec::first_place<Op, How>, T> final : public spec::first_place<
     auto* to = static_cast<std::int64_t*>(c.out[0]);
     if (n_ * inner_ == 0) return;
     const std::int64_t some = std::max<std::int64_t>(
-        1, row_bytes_at_once / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
+        1, thresholds::indexed_bytes / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
     parallel_chunks((outer_ + some - 1) / some, this->cost_, [&](std::int64_t p) {
       for (std::int64_t o = p * some; o < std::min(outer_, (p + 1) * some); ++o)
         unit(x + o * n_ * inner_, to + o * inner_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/core/error.hpp>
 #include <deft/kernels/team.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <string_view>
 
 namespace deft::ext::cpu {
@@ -26,14 +27,11 @@ inline void check_index(std::string_view op, std::int64_t i, std::int64_t rows) 
     fail(errc::out_of_range, "[", op, "] the index ", i, " is out of range for ", rows, " rows");
 }
 
-/// Bytes of rows in a piece.
-constexpr std::int64_t row_bytes_at_once = 1 << 16;
-
 /// Calls f(k) for k of 0 to n - 1, each of them work on a row of `bytes`.
 template <class F>
 void each_row(std::int64_t n, std::int64_t bytes, double nanoseconds, F f) {
   const std::int64_t some =
-      std::max<std::int64_t>(1, row_bytes_at_once / std::max<std::int64_t>(8, bytes));
+      std::max<std::int64_t>(1, thresholds::indexed_bytes / std::max<std::int64_t>(8, bytes));
   parallel_chunks((n + some - 1) / some, nanoseconds, [&](std::int64_t p) {
     for (std::int64_t k = p * some; k < std::min(n, (p + 1) * some); ++k) f(k);
   });

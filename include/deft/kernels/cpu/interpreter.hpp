@@ -64,15 +64,15 @@ class interpreter {
   };
   void run_blocks(const program_call& c) const;
   /// Where a place begins, and whether what is there goes on with the elements.
-  const void* address(const program_call& c, char* temporaries, std::size_t place) const {
+  const void* address(const program_call& c, char* temporaries, std::size_t slot) const {
     const std::size_t first_result = operands_ + temporaries_;
-    if (place < operands_) return c.in[place];
-    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
-    return c.out[place - first_result];
+    if (slot < operands_) return c.in[slot];
+    if (slot < first_result) return temporaries + (slot - operands_) * slot_bytes_;
+    return c.out[slot - first_result];
   }
-  std::uintptr_t mask(const program_call& c, std::size_t place) const {
-    if (place < input_sizes_.size()) return c.mask[place];
-    return place < operands_ ? 0 : ~std::uintptr_t{0};
+  std::uintptr_t mask(const program_call& c, std::size_t slot) const {
+    if (slot < input_sizes_.size()) return c.mask[slot];
+    return slot < operands_ ? 0 : ~std::uintptr_t{0};
   }
   void select(const program& p, bool in_place);
   bool select_piece(const program& p, const program_piece& piece, step& s) const;

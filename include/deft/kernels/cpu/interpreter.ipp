@@ -79,8 +79,8 @@ void interpreter::select(const program& p, bool in_place) {
 }
 
 bool interpreter::may_overwrite(std::size_t input, std::size_t result) const {
-  const std::size_t place = operands_ + temporaries_ + result;
-  const auto writes = std::ranges::find(steps_, place, &step::result);
+  const std::size_t slot = operands_ + temporaries_ + result;
+  const auto writes = std::ranges::find(steps_, slot, &step::result);
   return writes != steps_.end() && std::none_of(writes + 1, steps_.end(), [&](const step& s) {
            return std::ranges::count(s.args, input) != 0;
          });
@@ -107,8 +107,8 @@ void interpreter::allocate(const program& p) {
   for (const auto& o : p.outputs) results.push_back(o.value);
   if (results.empty()) results.push_back(static_cast<std::uint16_t>(p.values() - 1));
   auto is_result = [&](std::size_t v) { return std::ranges::count(results, v) != 0; };
-  std::vector<std::uint16_t> place(p.values(), unplaced);
-  for (std::size_t v = 0; v < operands_; ++v) place[v] = static_cast<std::uint16_t>(v);
+  std::vector<std::uint16_t> slot(p.values(), unplaced);
+  for (std::size_t v = 0; v < operands_; ++v) slot[v] = static_cast<std::uint16_t>(v);
   std::vector<std::uint16_t> idle;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     step& s = steps_[i];
@@ -116,31 +116,31 @@ void interpreter::allocate(const program& p) {
     auto retire = [&](bool same_size) {
       for (auto a = s.args.begin(); a != s.args.end(); ++a) {
         const std::size_t v = *a;
-        if (place[v] < operands_ || place[v] == unplaced || last[v] != i ||
+        if (slot[v] < operands_ || slot[v] == unplaced || last[v] != i ||
             (size_of_dtype(p.type_of(v)) == size) != same_size)
           continue;
-        if (std::find(s.args.begin(), a, v) == a) idle.push_back(place[v]);
+        if (std::find(s.args.begin(), a, v) == a) idle.push_back(slot[v]);
       }
     };
     retire(true);  // such a one may be overwritten by this step, element by element
     if (!is_result(value)) {
       if (idle.empty())
-        place[value] = static_cast<std::uint16_t>(operands_ + temporaries_++);
+        slot[value] = static_cast<std::uint16_t>(operands_ + temporaries_++);
       else
-        place[value] = idle.back(), idle.pop_back();
+        slot[value] = idle.back(), idle.pop_back();
       widest = std::max(widest, size);
     }
     retire(false);
   }
   std::size_t bytes = widest * temporaries_;
   for (std::size_t r = 0; r < results.size(); ++r) {
-    place[results[r]] = static_cast<std::uint16_t>(operands_ + temporaries_ + r);
+    slot[results[r]] = static_cast<std::uint16_t>(operands_ + temporaries_ + r);
     result_sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(p.type_of(results[r]))));
     bytes += result_sizes_.back();
   }
   for (step& s : steps_) {
-    s.result = place[s.result];
-    for (auto& a : s.args) a = place[a];
+    s.result = slot[s.result];
+    for (auto& a : s.args) a = slot[a];
   }
   // Everything that a block touches stays in the first-level cache.
   for (auto b : input_sizes_) bytes += b;
@@ -181,9 +181,9 @@ std::span<const bound_row> interpreter::bind(const program_call& c, bound_steps&
         {s.row.run,
          {&to.in[next], &to.mask[next], const_cast<void*>(address(c, temporaries, s.result)), c.n},
          static_cast<std::uint32_t>(s.args.size())});
-    for (const std::size_t place : s.args) {
-      to.mask[next] = mask(c, place);
-      to.in[next++] = address(c, temporaries, place);
+    for (const std::size_t slot : s.args) {
+      to.mask[next] = mask(c, slot);
+      to.in[next++] = address(c, temporaries, slot);
     }
   }
   return to.rows;
@@ -218,19 +218,19 @@ void interpreter::run_blocks(const program_call& c) const {
     calls[i] = {in + next, masks + next, const_cast<void*>(address(c, temporaries, s.result)),
                 std::min(block, c.n)};
     if (s.result >= first_result) ends[ending++] = i;
-    for (const std::size_t place : s.args) {
-      masks[next] = mask(c, place);
-      in[next] = address(c, temporaries, place);
-      const std::int64_t size = place < inputs          ? masks[next] ? input_sizes_[place] : 0
-                                : place >= first_result ? result_sizes_[place - first_result]
-                                                        : 0;
-      const std::int64_t stride = c.rows == 1             ? 0
-                                  : place < inputs        ? c.in_strides[place]
-                                  : place >= first_result ? c.out_strides[place - first_result]
-                                                          : 0;
+    for (const std::size_t slot : s.args) {
+      masks[next] = mask(c, slot);
+      in[next] = address(c, temporaries, slot);
+      const std::int64_t size = slot < inputs          ? masks[next] ? input_sizes_[slot] : 0
+                                : slot >= first_result ? result_sizes_[slot - first_result]
+                                                       : 0;
+      const std::int64_t stride = c.rows == 1            ? 0
+                                  : slot < inputs        ? c.in_strides[slot]
+                                  : slot >= first_result ? c.out_strides[slot - first_result]
+                                                         : 0;
       if (size || stride) moves[moving++] = {&in[next], block * size, stride};
       auto known = [&](const stream& asked) { return *asked.at == in[next]; };
-      if (far_ && size && place < inputs && std::none_of(streams, streams + read, known))
+      if (far_ && size && slot < inputs && std::none_of(streams, streams + read, known))
         streams[read++] = {&in[next], block * size};
       ++next;
     }

@@ -28,14 +28,14 @@ const fused_registration registered_fold<X, F>::entry{&deft::detail::program_of<
 
 /// The row of an operation of the program's own on operands of T.
 template <class Op, class T>
-struct own_row {
+struct user_row {
   using X = single_call<Op, T>;
-  static const own_kernel entry;
+  static const user_kernel entry;
 };
 template <class Op, class T>
-const own_kernel own_row<Op, T>::entry{record_of<Op>, dtype_of<T>,
-                                       dtype_of<typename own_row<Op, T>::X::value_type>,
-                                       row_of<typename own_row<Op, T>::X>};
+const user_kernel user_row<Op, T>::entry{record_of<Op>, dtype_of<T>,
+                                         dtype_of<typename user_row<Op, T>::X::value_type>,
+                                         row_of<typename user_row<Op, T>::X>};
 
 }  // namespace cpu
 
@@ -57,7 +57,7 @@ struct cpu_kernels {
     if constexpr (is_narrow_type<T>)
       static_cast<void>(&lane_row<Op, T>::entry);
     else
-      static_cast<void>(&cpu::own_row<Op, T>::entry);
+      static_cast<void>(&cpu::user_row<Op, T>::entry);
   }
 };
 template <class X>
@@ -66,8 +66,8 @@ cpu_kernels kernel_choice(const X*, compiled_or_none);
 }  // namespace ext
 
 template <class Op, class T>
-void detail::compile_own() {
-  if constexpr (ext::is_own<Op>) ext::use_own<ext::cpu_kernels, Op, T>();
+void detail::compile_user_op() {
+  if constexpr (ext::is_user_op<Op>) ext::use_user_op<ext::cpu_kernels, Op, T>();
 }
 
 }  // namespace deft

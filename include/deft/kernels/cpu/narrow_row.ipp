@@ -2,13 +2,14 @@
 // deft/kernels/cpu/narrow_row.ipp: a row of narrow types in blocks.
 #pragma once
 #include <deft/kernels/cpu/narrow_row.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::ext::cpu {
 
 void run_narrow(const row_call& c, const narrow_call& how) {
   // Few enough to stay in the first-level cache; a broadcast operand may have to stand there
   // `span` times.
-  constexpr std::int64_t block = 512;
+  constexpr std::int64_t block = thresholds::widened_block;
   alignas(64) char wide[4][block * 8];
   const std::uintptr_t dense = ~std::uintptr_t{0};
   const void* in[3];

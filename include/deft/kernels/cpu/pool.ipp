@@ -188,16 +188,16 @@ class kernel_of<spec::pool_gradient<Op>, T> final : public spec::pool_gradient<O
         each_register<T>(channels, [&](std::int64_t channel, auto n) {
           using V = decltype(load_channels(dz, n));
           const V d = load_channels(dz + channel, n);
-          V place(0);  // the number, in order, of the largest element
+          V index(0);  // the number, in order, of the largest element
           T number = 0;
           each_better<V>(l, x + channel, window, n, [&](std::int64_t, const auto& better) {
-            place = num::select(better, V(number), place);
+            index = num::select(better, V(number), index);
             number += 1;
           });
           number = 0;
           each_of(l, window, [&](std::int64_t offset) {
             T* const to = dx + offset + channel;
-            store_channels(to, load_channels(to, n) + num::select(place == V(number), d, V(0)), n);
+            store_channels(to, load_channels(to, n) + num::select(index == V(number), d, V(0)), n);
             number += 1;
           });
         });

@@ -152,7 +152,7 @@ compiled_row look_up(const table& t, std::uint64_t k) {
 
 compiled_row find_row(const op_def& op, dtype operand, dtype result) {
   const compiled_row* row = row_table::operations().find(op.name, operand, result);
-  return row ? *row : find_own_row(op, operand, result);
+  return row ? *row : find_user_row(op, operand, result);
 }
 
 compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type) {

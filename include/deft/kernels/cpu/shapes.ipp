@@ -7,6 +7,7 @@
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/spec/shapes.hpp>
 #include <deft/kernels/team.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::ext::cpu {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
 double moving_cost(const tensor_type& t) { return moving_cost(spec::byte_runs(t, 0).bytes); }
 
-constexpr std::int64_t moved_bytes = 1 << 17;  ///< in a piece
+using thresholds::moved_bytes;
 
 template <>
 class kernel_of<spec::broadcast_to> final : public spec::broadcast_to {
@@ -41,7 +42,7 @@ class kernel_of<spec::broadcast_to> final : public spec::broadcast_to {
       for (std::int64_t i = p * some; i < std::min(all * pieces, (p + 1) * some); ++i) {
         const std::int64_t r = i / pieces, begin = i % pieces * piece;
         const char* at = nullptr;
-        layout_.place(r / rows, in, &at);
+        layout_.addresses(r / rows, in, &at);
         at += r % rows * layout_.rise(0) + begin * layout_.step(0);
         copy(reinterpret_cast<const T*>(at), out + r * n + begin, std::min(piece, n - begin));
       }
@@ -123,7 +124,7 @@ class kernel_of<spec::transpose> final : public spec::transpose {
     }
   }
 
-  static constexpr std::int64_t tile = 16;
+  static constexpr std::int64_t tile = thresholds::transposed_square;
   std::int64_t size_ = 1, elements_ = 0;
 };
 

@@ -7,8 +7,8 @@
 namespace deft::ext::cpu {
 
 /// As find_row, of operations that are not in the catalog.
-compiled_row find_own_row(const op_def& op, dtype operand, dtype result);
+compiled_row find_user_row(const op_def& op, dtype operand, dtype result);
 /// The table of all that were added before it is first asked for.
-kernel_table own_kernels();
+kernel_table user_kernels();
 
 }  // namespace deft::ext::cpu

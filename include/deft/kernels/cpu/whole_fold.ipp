@@ -10,13 +10,13 @@ namespace deft::ext::cpu {
 namespace {
 
 /// A value that is only folded, by a compiled fold over operands of the region.
-struct own_fold {
+struct user_fold {
   program_code code;
   std::vector<std::uint16_t> operands;
   double cost;  ///< see element_cost
 };
 
-std::optional<own_fold> find_own_fold(const program& p, const instruction& fold) {
+std::optional<user_fold> find_user_fold(const program& p, const instruction& fold) {
   const std::uint16_t v = fold.args[0];
   if (!p.made_by(v) || std::ranges::any_of(p.outputs, [&](auto& o) { return o.value == v; }))
     return std::nullopt;
@@ -24,7 +24,7 @@ std::optional<own_fold> find_own_fold(const program& p, const instruction& fold)
   const auto operands = p.inputs.size() + p.immediates.size();
   program_part part = extract(p, results, [&](std::uint16_t value) { return value < operands; });
   if (!part.program->immediates.empty()) return std::nullopt;
-  own_fold f{program_code(*part.program), std::move(part.operands), element_cost(*part.program)};
+  user_fold f{program_code(*part.program), std::move(part.operands), element_cost(*part.program)};
   f.code.find_fold(*part.program, fold.op->folds);
   if (!f.code.can_fold_at_once()) return std::nullopt;
   return f;
@@ -34,13 +34,13 @@ std::optional<own_fold> find_own_fold(const program& p, const instruction& fold)
 /// any code where nothing but inputs is folded.
 struct element_part {
   program_part part;
-  std::vector<std::uint16_t> results;        ///< values: results of the region, and what is folded
-  std::vector<std::optional<own_fold>> own;  ///< of each output of the region
+  std::vector<std::uint16_t> results;         ///< values: results of the region, and what is folded
+  std::vector<std::optional<user_fold>> own;  ///< of each output of the region
 
   explicit element_part(const program& p) : own(p.outputs.size()) {
     for (std::size_t o = 0; o < own.size() && own.size() > 1; ++o)
       if (const instruction& made = *p.made_by(p.outputs[o].value); made.is_fold())
-        own[o] = find_own_fold(p, made);
+        own[o] = find_user_fold(p, made);
     take(p);
     // Other operands are not brought to where they are used; and what costs more than to be written
     // down is not computed twice.
@@ -163,7 +163,7 @@ class whole_fold_kernel final : public broadcast_kernel {
     std::uint16_t output;
     std::uint16_t of;  ///< result, or input of the element part
     bool is_input;
-    std::optional<own_fold> own;  ///< of inputs of the element part; then there is no result
+    std::optional<user_fold> own;  ///< of inputs of the element part; then there is no result
   };
   /// A stream for each piece of each fold, fold by fold.
   struct streams {

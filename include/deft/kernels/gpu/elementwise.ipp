@@ -56,7 +56,7 @@ kernel_table elementwise_kernels() {
       deft::detail::elementwise_entries(&make_single, &make_program, &make_update, &make_program));
   return table;
 }
-kernel_table own_kernels() {
+kernel_table user_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made;
     for (const auto& [op, types] : registered_operations(kernels_of::DEFT_GPU_SYSTEM))

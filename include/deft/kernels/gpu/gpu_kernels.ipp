@@ -26,7 +26,7 @@ std::span<const kernel_table> kernel_tables() {
                             spec::matmul_kernels() + spec::pool_kernels() + spec::random_kernels() +
                             spec::reduce_kernels() + spec::scatter_kernels() +
                             spec::shape_kernels() + spec::softmax_kernels()),
-      elementwise_kernels(), own_kernels()};
+      elementwise_kernels(), user_kernels()};
   return tables;
 }
 

@@ -44,8 +44,8 @@ namespace deft::detail {
 
 // Nobody calls it, so that one program may have two of it: this, and that of its .cpp files.
 template <class Op, class T>
-void compile_own() {
-  if constexpr (is_own<Op>) use_own<gpu::DEFT_GPU_SYSTEM::used_kernels, Op, T>();
+void compile_user_op() {
+  if constexpr (is_user_op<Op>) use_user_op<gpu::DEFT_GPU_SYSTEM::used_kernels, Op, T>();
 }
 
 }  // namespace deft::detail

@@ -58,7 +58,7 @@ kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
 kernel_table elementwise_kernels();
 /// Of operations that are not in the catalog, as far as files of this program have compiled them.
-kernel_table own_kernels();
+kernel_table user_kernels();
 /// All of them.
 std::span<const kernel_table> kernel_tables();
 

@@ -57,7 +57,7 @@ class program_kernel final : public queued_kernel {
       at_[inputs + k] = late_ ? const_cast<void*>(c.in[inputs + k]) : room + 8 * k;
     if (!late_) write_literals(s, room);
     for (std::size_t v = inputs + program_.immediates.size(); v < at_.size(); ++v)
-      at_[v] = room + place_[v];
+      at_[v] = room + offset_[v];
     for (std::size_t o = 0; o < results_.size(); ++o)
       if (!by_way_of_scratch(o)) at_[results_[o]] = c.out[o];
     for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -87,14 +87,14 @@ class program_kernel final : public queued_kernel {
     find_types();
     offset_allocator<256> plan;  // of temporaries
     if (!late_) plan.take(8 * literals_.size());
-    place_.assign(types_.size(), 0);
+    offset_.assign(types_.size(), 0);
     at_.resize(types_.size());
     std::vector<std::size_t> last(types_.size());
     for (std::size_t i = 0; i < steps_.size(); ++i)
       for (int a = 0; a < program_.code[i].count; ++a) last[program_.code[i].args[a]] = i;
     auto is_result = [&](std::size_t v) { return std::ranges::count(results_, v) != 0; };
     for (std::size_t o = 0; o < results_.size(); ++o)
-      if (by_way_of_scratch(o)) place_[results_[o]] = plan.take(bytes_of(types_[results_[o]]));
+      if (by_way_of_scratch(o)) offset_[results_[o]] = plan.take(bytes_of(types_[results_[o]]));
     std::size_t most = 0;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const instruction& code = program_.code[i];
@@ -106,13 +106,13 @@ class program_kernel final : public queued_kernel {
       for (int a = 0; a < code.count; ++a) in.push_back(types_[code.args[a]]);
       steps_[i]->prepare(in, {&types_[v], 1});
       most = std::max(most, steps_[i]->scratch());
-      if (!is_result(v)) place_[v] = plan.take(bytes_of(types_[v]));
+      if (!is_result(v)) offset_[v] = plan.take(bytes_of(types_[v]));
       for (int a = 0; a < code.count; ++a) {
         const std::size_t used = code.args[a];
         if (used < first_step() || last[used] != i || is_result(used) ||
             std::find(code.args, code.args + a, used) != code.args + a)
           continue;
-        plan.give(place_[used], bytes_of(types_[used]));
+        plan.give(offset_[used], bytes_of(types_[used]));
       }
     }
     // Of all instructions: where a temporary was, it may still be needed by those that come first.
@@ -171,10 +171,10 @@ class program_kernel final : public queued_kernel {
   bool update_, late_;
   std::vector<kernel_ptr> steps_;
   std::vector<std::uint16_t> results_;
-  std::vector<tensor_type> types_;  ///< of all values
-  dims extents_;                    ///< of a region
-  std::vector<std::size_t> place_;  ///< of temporaries, in scratch memory
-  std::vector<void*> at_;           ///< of all values
+  std::vector<tensor_type> types_;   ///< of all values
+  dims extents_;                     ///< of a region
+  std::vector<std::size_t> offset_;  ///< of temporaries, in scratch memory
+  std::vector<void*> at_;            ///< of all values
   std::size_t sub_scratch_ = 0, scratch_ = 0;
 };
 

@@ -108,10 +108,10 @@ struct turned_square {
 
   DEFT_HD void operator()(std::int64_t thread) const {
     constexpr std::int64_t in_block = block_width * block_height;
-    const std::int64_t place = thread % in_block;
+    const std::int64_t cell = thread % in_block;
     std::int64_t block = thread / in_block;
-    const std::int64_t x = wide_blocks.cut(block) * block_width + place % block_width;
-    const std::int64_t y = high_blocks.cut(block) * block_height + place / block_width;
+    const std::int64_t x = wide_blocks.cut(block) * block_width + cell % block_width;
+    const std::int64_t y = high_blocks.cut(block) * block_height + cell / block_width;
     if (x >= wide || y >= high) return;
     const auto* const rows = from + from_outer.offset(block) + x * N * from_step + y;
     auto* const columns = to + to_outer.offset(block) + y * N * to_step + x;

@@ -39,7 +39,7 @@ class row_layout {
   }
 
   /// Each operand's first element in plane number `plane`, given that in the first.
-  void place(std::int64_t plane, const void* const* base, const char** at) const;
+  void addresses(std::int64_t plane, const void* const* base, const char** at) const;
 
  private:
   std::size_t operands_ = 0, levels_ = 2;

@@ -45,7 +45,7 @@ row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
   }
 }
 
-void row_layout::place(std::int64_t plane, const void* const* base, const char** at) const {
+void row_layout::addresses(std::int64_t plane, const void* const* base, const char** at) const {
   for (std::size_t k = 0; k < operands_; ++k) at[k] = static_cast<const char*>(base[k]);
   for (std::size_t l = levels_ - 2; l-- > 0; plane /= extents_[l])
     for (std::size_t k = 0; k < operands_; ++k)

@@ -62,7 +62,7 @@ Op pooling_of(const pool_options& p) {
 }
 
 template <class Op, class K, class Window, class Stride, bool Same, class X>
-auto pool(const X& x, source_place w) {
+auto pool(const X& x, source_location w) {
   constexpr bool largest = Op::name == "max_pool";
   const Op o = pooling_of<Op>(Window::value, Stride::value, Same);
   if constexpr (typed_expression<X>) {

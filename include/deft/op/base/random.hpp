@@ -45,14 +45,14 @@ std::uint64_t random_key(const random_options& o);
 
 template <class Op>
 any_tensor random_any(Op o, const dims& shape, dtype type, const random_options& options,
-                      source_place w) {
+                      source_location w) {
   o.shape = shape;
   o.type = type;
   o.key = random_key(options);
   return apply_any(o, {}, w);
 }
 template <class T, class Shape, class Op>
-tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, source_place w) {
+tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, source_location w) {
   if constexpr (!is_floating_type<T>)
     static_assert(takes<Op, T>,
                   "[random] random tensors are float or double, and another dtype was asked for");
@@ -71,7 +71,7 @@ refused refuse_unsized() {
 /// The extents that only a run knows are those of `n`.
 template <class T, class Shape, class Op>
 tensor_of<T, Shape> random_sized(Op o, const size_list& n, const random_options& options,
-                                 source_place w) {
+                                 source_location w) {
   if constexpr (!is_floating_type<T>)
     static_assert(takes<Op, T>,
                   "[random] random tensors are float or double, and another dtype was asked for");
@@ -87,7 +87,7 @@ tensor_of<T, Shape> random_sized(Op o, const size_list& n, const random_options&
 /// In the dtype and shape of `like`, which need not be known.
 template <class Op>
 any_tensor random_any_like(Op o, const any_tensor& like, const random_options& options,
-                           source_place w) {
+                           source_location w) {
   if (like.shape().is_static()) return random_any(o, like.shape(), like.type(), options, w);
   if (!is_floating(like.type()))
     fail(errc::invalid_argument, "[", Op::name, "] is not defined for ", like.type());
@@ -97,7 +97,7 @@ any_tensor random_any_like(Op o, const any_tensor& like, const random_options& o
   return apply_any(o, in, w);
 }
 template <class X, class Op>
-auto random_like(const Op& o, const X& like, const random_options& options, source_place w) {
+auto random_like(const Op& o, const X& like, const random_options& options, source_location w) {
   if constexpr (!is_floating_expression<X>) {
     static_assert(takes<Op, got<X>>,
                   "[random] random tensors are float or double, and the tensor that they are to "

@@ -66,11 +66,12 @@ struct reduced_shape {
 /// The axes `given` (nullptr: all) of `x`, counted from the front, ascending.
 /// Throws invalid_argument in the name of the operation `name` if one is out of range or given
 /// twice.
-dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given, source_place w);
+dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given,
+                     source_location w);
 
 /// Adds a reduction of `x` over `given` axes (nullptr: all), which may be negative.
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
-                         source_place w);
+                         source_location w);
 
 /// `dz` broadcast over the axes of `x` that `r` reduced: the gradient of a sum.
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
@@ -105,7 +106,7 @@ constexpr void refuse_axes() {
 }
 
 template <class Op, class K, class X, class A, class Keep>
-auto reduce(const X& x, const A& a, Keep, source_place w) {
+auto reduce(const X& x, const A& a, Keep, source_location w) {
   constexpr bool keep = std::same_as<A, keepdims_t> || std::same_as<Keep, keepdims_t>;
   if constexpr (std::same_as<X, refused>) {
     return refused();

@@ -18,7 +18,7 @@ dims op::reduction::shape_checked(std::string_view of, const dims& x) const {
 namespace detail {
 
 dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given,
-                     source_place w) {
+                     source_location w) {
   if (!given) return op::all_axes_of(x.rank());
   dims out;
   if (!op::normalize_axes(given->value, x.rank(), out))
@@ -30,7 +30,7 @@ dims axes_from_front(std::string_view name, const any_tensor& x, const axes* giv
 }
 
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
-                         source_place w) {
+                         source_location w) {
   const output in[] = {x.handle()};
   return add_node(def, encode(op::reduction{axes_from_front(def.name, x, given, w), keep}), in, w);
 }

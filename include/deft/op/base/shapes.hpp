@@ -58,7 +58,7 @@ namespace deft::detail {
 
 /// Throws invalid_argument: an operation that was called at `w` does not take `x`. Where `w` is not
 /// known, the error says near what made x.
-[[noreturn]] void refuse_call(const any_tensor& x, std::string message, source_place w);
+[[noreturn]] void refuse_call(const any_tensor& x, std::string message, source_location w);
 
 /// The shape that a shape rule computes from types: `value` if it is `possible`. `Rule` derives
 /// from this and states `static constexpr bool make(dims& out)`.
@@ -77,7 +77,7 @@ struct typed_shape {
 
 /// Adds the node of `o` on `x…` and types its first output, as the compile-time rule says.
 template <class T, class Shape, class K, class Op, class... X>
-tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
+tensor_of<T, Shape> apply_typed(const Op& o, source_location w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 

@@ -16,9 +16,9 @@ void op::expect_extents(std::string_view op, const dims& shape, bool dynamic) {
               dynamic ? "" : ": every extent must be known");
 }
 
-void detail::refuse_call(const any_tensor& x, std::string message, ext::source_place w) {
+void detail::refuse_call(const any_tensor& x, std::string message, ext::source_location w) {
   throw error(errc::invalid_argument, std::move(message), name_of(x),
-              w.known() ? w : x.handle().node->place().nearby());
+              w.known() ? w : x.handle().node->location().nearby());
 }
 
 }  // namespace deft

@@ -28,7 +28,7 @@ std::vector<output> unfuse(const node_ref& fused) {
     return output{g.add({.def = def,
                          .attributes = std::move(attributes),
                          .inputs = in,
-                         .place = fused->place(),
+                         .location = fused->location(),
                          .device = fused->device()}),
                   0};
   };

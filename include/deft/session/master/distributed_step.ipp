@@ -316,7 +316,7 @@ class master_plan::distributed_step final : public session_events,
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
     if (e->code() != errc::unavailable && e->code() != errc::aborted) return e;
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
-      e = std::make_shared<const error>(e->with_node(n->name, n->place, to_string(*n->device)));
+      e = std::make_shared<const error>(e->with_node(n->name, n->location, to_string(*n->device)));
     if (updates().tasks.empty()) return e;
     return std::make_shared<const error>(
         e->with_message(e->message() + "; the step may have been applied"));
@@ -325,7 +325,8 @@ class master_plan::distributed_step final : public session_events,
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (!links_[i] || !links_[i]->lost()) continue;
       const auto& nodes = plan_->others_[i].registration.part.graph.nodes;
-      const auto n = std::ranges::find_if(nodes, [](const node_def& d) { return d.place.known(); });
+      const auto n =
+          std::ranges::find_if(nodes, [](const node_def& d) { return d.location.known(); });
       if (n != nodes.end()) return &*n;
     }
     return nullptr;

@@ -208,7 +208,7 @@ class cluster_master final : public master_engine {
                           "\" is not on a task of the cluster, which is ",
                           to_string(tasks_->cluster()->cluster()),
                           *task.replica == 0 ? "" : ", all of replica 0"),
-                      n.name, n.place);
+                      n.name, n.location);
       });
     return {wanted.begin(), wanted.end()};
   }

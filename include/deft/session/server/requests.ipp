@@ -122,7 +122,7 @@ void check_request(const flat_graph& flat) {
     if (is_transfer(n.op->role))
       throw error(errc::invalid_argument,
                   str("[", n.op->name, "] may only occur in plans, not in a client's graph"),
-                  n.name, n.place);
+                  n.name, n.location);
   });
   validate(flat.graph, flat.fetches);
   if (flat.fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");

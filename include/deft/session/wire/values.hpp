@@ -42,7 +42,7 @@ inline void check_feeds(std::size_t count) {
 inline void check_knows(const peer_info& peer, const node_def& n) {
   if (!peer.knows(*n.op))
     throw error(errc::unimplemented, str("[", n.op->name, "] ", peer, " ", peer.why_unknown(*n.op)),
-                n.name, n.place);
+                n.name, n.location);
 }
 
 /// Feeds that share the tensors of a message, which must outlive them.

@@ -123,7 +123,7 @@ void worker::check_part(const plan::part& p) const {
         !(peer == task_name(peer.job, *peer.task)))
       throw error(errc::invalid_argument,
                   str("[", n.op->name, "] the cluster has no task ", peer, "; it is ", cluster()),
-                  n.name, n.place);
+                  n.name, n.location);
   }
 }
 

@@ -12,10 +12,10 @@ class accumulator final : public resource {
  public:
   /// What a contributor holds as long as it may bring gradients; one that it has brought outlives
   /// it until the next time that some are taken.
-  using place = std::shared_ptr<const std::uint64_t>;
-  place join(std::uint64_t contributor);
+  using membership = std::shared_ptr<const std::uint64_t>;
+  membership join(std::uint64_t contributor);
   /// Brings that of a step. It is dropped if there is one of a later step.
-  void apply(const place& from, std::uint64_t step, std::vector<any_array> gradient);
+  void apply(const membership& from, std::uint64_t step, std::vector<any_array> gradient);
   /// Takes the gradients of `contributors`, in that order. If one of them has none, takes nothing
   /// and returns nothing.
   std::optional<std::vector<std::vector<any_array>>> take(

@@ -6,8 +6,8 @@
 
 namespace deft::ext {
 
-accumulator::place accumulator::join(std::uint64_t contributor) {
-  place held;
+accumulator::membership accumulator::join(std::uint64_t contributor) {
+  membership held;
   std::lock_guard lock(guard_);
   entry& e = entries_[contributor];
   if ((held = e.owner.lock())) return held;
@@ -15,7 +15,8 @@ accumulator::place accumulator::join(std::uint64_t contributor) {
   return held;
 }
 
-void accumulator::apply(const place& from, std::uint64_t step, std::vector<any_array> gradient) {
+void accumulator::apply(const membership& from, std::uint64_t step,
+                        std::vector<any_array> gradient) {
   std::lock_guard lock(guard_);
   entry& e = entries_[*from];
   if (!e.gradient.empty() && step < e.step) return;

@@ -195,17 +195,17 @@ class accumulate_kernel final : public value_kernel {
  public:
   explicit accumulate_kernel(const value_request& r)
       : gradients_(accumulator_of(r, decode<op::accumulate_gradient>(r.node.attributes))),
-        place_(gradients_->join(r.session)) {}
+        membership_(gradients_->join(r.session)) {}
   bool run(value_call& c) const override {
     std::vector<any_array> gradient;
     for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
-    gradients_->apply(place_, c.step().step, std::move(gradient));
+    gradients_->apply(membership_, c.step().step, std::move(gradient));
     return true;
   }
 
  private:
   const std::shared_ptr<accumulator> gradients_;
-  const accumulator::place place_;
+  const accumulator::membership membership_;
 };
 
 class take_kernel final : public value_kernel {

@@ -81,7 +81,7 @@ class step final : public device_step {
     return std::make_shared<const error>(error_of(*slot_.mirror));
   }
   bool has_updated() const override { return updated_; }
-  const void* place() const override { return slot_.on_device; }
+  const void* block_address() const override { return slot_.on_device; }
   const fault_slot& slot() const { return slot_; }
   /// Something that changes variables is about to be queued.
   void note_update() { updated_ = true; }

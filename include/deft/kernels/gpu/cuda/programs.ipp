@@ -270,7 +270,7 @@ kernel_table source_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     const auto compiled = registered_operations(kernels_of::cuda);
     std::vector<kernel_entry> made;
-    for (const auto& e : own_kernel_lines()) {
+    for (const auto& e : user_kernel_lines()) {
       const op_def* op = find_op(e.op);
       if (op && has_source(*op) &&
           std::ranges::none_of(compiled, [&](const auto& c) { return c.first == op; }))

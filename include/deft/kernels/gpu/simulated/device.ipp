@@ -107,7 +107,7 @@ class step final : public device_step {
     if (record_) record_->stopped = true;
   }
   bool has_updated() const override { return record_ && record_->updated; }
-  const void* place() const override { return record_.get(); }
+  const void* block_address() const override { return record_.get(); }
   const std::shared_ptr<run_record>& record() const { return record_; }
 
  private:
