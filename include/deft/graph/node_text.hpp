@@ -12,7 +12,7 @@ namespace deft::ext {
 /// follow by name. Long texts are cut.
 std::string expression_text(const graph_def& g, const node_def& n);
 
-/// Bytes of a value; dyn if an extent is.
+/// Bytes of a value; dyn if an extent is, or it is of strings.
 std::int64_t bytes_of_value(const tensor_type& t);
 
 }  // namespace deft::ext

@@ -149,8 +149,8 @@ std::string expression_text(const graph_def& g, const node_def& n) {
 }
 
 std::int64_t bytes_of_value(const tensor_type& t) {
-  return t.shape.is_static() ? t.shape.elements() * static_cast<std::int64_t>(size_of_dtype(t.type))
-                             : dyn;
+  if (!t.shape.is_static() || !plain_dtypes.has(t.type)) return dyn;
+  return t.shape.elements() * static_cast<std::int64_t>(size_of_dtype(t.type));
 }
 
 }  // namespace deft::ext
