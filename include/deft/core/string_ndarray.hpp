@@ -60,14 +60,12 @@ class ndarray<std::string, E...> {
   /// rank 3.
   template <std::size_t... M>
   requires(sizeof...(E) == 2 && sizeof...(M) > 0) ndarray(const detail::text_item (&... rows)[M])
-      : array_(of_rows<std::min({M...}) == std::max({M...}), sizeof...(M), std::max({M...})>(
-            {&rows[0]...}, std::max({M...}))) {}
+      : array_(of_rows<are_equal<M...>, sizeof...(M), std::max({M...})>({&rows[0]...},
+                                                                        std::max({M...}))) {}
   template <std::size_t... M, std::size_t... L>
   requires(sizeof...(E) == 3 && sizeof...(M) > 0) ndarray(const detail::text_item (&... rows)[M][L])
-      : array_(
-            of_rows < std::min({M...}) == std::max({M...}) && std::min({L...}) == std::max({L...}),
-            sizeof...(M), std::max({M...}),
-            std::max({L...}) > ({&rows[0][0]...}, std::max({M...}) * std::max({L...}))) {}
+      : array_(of_rows<(are_equal<M...> && are_equal<L...>), sizeof...(M), std::max({M...}),
+                       std::max({L...})>({&rows[0][0]...}, std::max({M...}) * std::max({L...}))) {}
   ///@}
   /// Takes over the elements of an ndarray that knows more of its extents.
   template <std::int64_t... F>
@@ -136,6 +134,8 @@ class ndarray<std::string, E...> {
  private:
   friend struct detail::borrowed;
 
+  template <std::size_t... M>
+  static constexpr bool are_equal = std::min({M...}) == std::max({M...});
   static any_array of_list(const std::vector<std::string_view>& texts) {
     return {extents_type::deduce(static_cast<std::int64_t>(texts.size())), texts};
   }

@@ -3,7 +3,6 @@
 // read in place.
 #pragma once
 #include <compare>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
@@ -17,8 +16,9 @@ namespace detail {
 
 /// What is taken for one string: a std::string, a std::string_view, a literal.
 template <class V>
-concept text = std::convertible_to < const std::remove_cvref_t<V>
-&, std::string_view > ;
+concept text = requires(const V& v, void (&take)(std::string_view)) {
+  take(v);
+};
 
 /// An element of a list of strings. It is made of one text, where a std::string_view would also be
 /// made of two, as of two pointers: `{{"a", "b"}, {"c", "d"}}` is a matrix.

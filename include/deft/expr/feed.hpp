@@ -87,7 +87,7 @@ namespace ext {
 template <class V>
 concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
     std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V> ||
-    ((detail::text<V> || detail::text_range<std::remove_cvref_t<V>>)&&!expression<V>);
+    (!expression<V> && (detail::text<V> || detail::text_range<std::remove_cvref_t<V>>));
 
 }  // namespace ext
 
