@@ -93,6 +93,15 @@ TEST_CASE("files are those of NumPy") {
   }
 }
 
+TEST_CASE("floats of 16 bits are read as floats") {
+  testing::temporary_folder dir;
+  const std::string header = "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2)}";
+  write_bytes(dir / "a.npy", file_of(header, std::string("\x00\x3c\x00\xc0\xff\x7b\x01\x00", 8)));
+  CHECK(read_npy(dir / "a.npy") == ndarray<float, 2, 2>{1, -2, 65504, 0x1p-24f}.array());
+  CHECK(failure(dir, file_of(header, "1234567")).find("more than the file can hold") !=
+        std::string::npos);
+}
+
 TEST_CASE("headers are those of any Python") {
   testing::temporary_folder dir;
   const std::string elements("\0\0\x80\x3f\0\0\0\x40", 8);
@@ -183,7 +192,8 @@ TEST_CASE("arrays of dtypes that deft does not have are refused") {
   };
   CHECK(of("'>f4'", "False") == "unimplemented: [read_npy] a.npy has big-endian elements");
   CHECK(of("'<f4'", "True") == "unimplemented: [read_npy] a.npy has Fortran order");
-  CHECK(of("'<f2'", "False") == "unimplemented: [read_npy] a.npy has elements of type <f2");
+  CHECK(of("'>f2'", "False") == "unimplemented: [read_npy] a.npy has big-endian elements");
+  CHECK(of("'<f16'", "False") == "unimplemented: [read_npy] a.npy has elements of type <f16");
   CHECK(of("[('a', '<f4')]", "False") == "unimplemented: [read_npy] a.npy has structured elements");
   CHECK(failure(dir, file_of("{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)"
                              "}"))

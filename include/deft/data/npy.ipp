@@ -2,14 +2,17 @@
 // deft/data/npy.ipp: the header of .npy files, a literal of Python, and their elements. The format:
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
 #include <deft/core/error.hpp>
+#include <deft/core/half.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
 #include <deft/data/output_file.ipp>
+#include <vector>
 
 namespace deft {
 namespace {
@@ -28,9 +31,12 @@ class npy_reader : detail::input_file {
     const auto type = dtype_of_header();
     if (!ext::is_sound(shape_))
       bad_at(in_header(0), ext::str("its shape ", shape_, " is too large"));
-    expect_array(type, shape_, ext::size_of_dtype(type));
+    expect_array(type, shape_, half_ ? sizeof(std::uint16_t) : ext::size_of_dtype(type));
     any_array a(type, shape_);
-    read(a.mutable_raw(), a.bytes(), "elements");
+    if (half_)
+      read_halves(a);
+    else
+      read(a.mutable_raw(), a.bytes(), "elements");
     if (type == dtype::boolean) check_bools(a);
     expect_end(type, shape_);
     return a;
@@ -127,16 +133,23 @@ class npy_reader : detail::input_file {
     bad_header();
   }
 
-  dtype dtype_of_header() const {
-    const dtype type = descr_.empty() ? dtype::none
-                                      : ext::dtype_named(&ext::element_names::numpy,
-                                                         std::string_view(descr_).substr(1));
+  dtype dtype_of_header() {
+    const std::string_view element = descr_.substr(std::min<std::size_t>(1, descr_.size()));
+    half_ = element == "f2";
+    const dtype type =
+        half_ ? dtype::float32 : ext::dtype_named(&ext::element_names::numpy, element);
     if (type != dtype::none) {
       if (descr_[0] == '>' && ext::size_of_dtype(type) > 1) unsupported("big-endian elements");
       if (fortran_ == "True") unsupported("Fortran order");
       return type;
     }
     unsupported(ext::str("elements of type ", ext::printable(descr_)));
+  }
+  /// Floats of 16 bits, as floats.
+  void read_halves(any_array& a) {
+    std::vector<std::uint16_t> stored(static_cast<std::size_t>(a.elements()));
+    read(stored.data(), stored.size() * sizeof(std::uint16_t), "elements");
+    std::ranges::transform(stored, a.mutable_data<float>(), &ext::from_float16);
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {
@@ -153,7 +166,7 @@ class npy_reader : detail::input_file {
   }
   [[noreturn]] void unsupported(const std::string& what) const {
     ext::fail(errc::unimplemented, "[read_npy] ", name(), " has ", what,
-              "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
+              "; expected f2, f4, f8, i1, i4, i8, u1 or b1, little-endian, in C order");
   }
 
   std::uint64_t header_at_ = 0;
@@ -161,6 +174,7 @@ class npy_reader : detail::input_file {
   std::size_t parsed_ = 0;  ///< of the header
   std::string_view descr_, fortran_;
   bool has_shape_ = false;
+  bool half_ = false;  ///< elements are floats of 16 bits
   dims shape_;
 };
 
