@@ -15,7 +15,7 @@ source_location caller(source_location w = here()) { return w; }
 TEST_CASE("a default argument records the caller's line") {
   auto w = caller();
   CHECK(w.line == __LINE__ - 1);
-  CHECK(to_string(w) == str("test_place.cpp:", w.line));
+  CHECK(to_string(w) == str("test_location.cpp:", w.line));
 }
 
 TEST_CASE("source locations print without folders, unknown ones as empty text") {

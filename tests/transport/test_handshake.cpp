@@ -205,7 +205,8 @@ TEST_CASE("if catalogs differ, both ends learn what is missing, and continue") {
   CHECK(f.hear().kind == message_kind::challenge);
   auto mine = catalog_list();
   std::erase(mine, "add/1");
-  mine.push_back("conv9d/3");
+  const op_def conv9d{.name = "conv9d", .version = 3};
+  mine.push_back(catalog_entry(conv9d));
   f.say(message_kind::proof, proof_by_hand(mine));
   auto welcome = f.hear();
   CHECK(welcome.kind == message_kind::welcome);
@@ -219,13 +220,13 @@ TEST_CASE("if catalogs differ, both ends learn what is missing, and continue") {
   auto peer = seen.get();
   CHECK(!peer.same_catalog);
   CHECK(peer.lacks == std::vector<std::string>{"add/1"});
-  CHECK(peer.offers == std::vector<std::string>{"conv9d/3"});
+  CHECK(peer.offers == std::vector<std::string>{catalog_entry(conv9d)});
   CHECK(!peer.knows(*find_op("add")));
   CHECK(peer.knows(*find_op("mul")));
   // The other process may have operations that this one has not registered.
-  CHECK(peer.knows({.name = "conv9d", .version = 3}));
+  CHECK(peer.knows(conv9d));
   CHECK(!peer.knows({.name = "conv9d", .version = 2}));
-  CHECK(!peer_info().knows({.name = "conv9d", .version = 3}));
+  CHECK(!peer_info().knows(conv9d));
 }
 
 TEST_CASE("another version of the protocol is refused with a message that it can read") {

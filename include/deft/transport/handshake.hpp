@@ -76,8 +76,10 @@ struct peer_info {
 
 inline std::string to_string(const peer_info& p) { return p.to_string(); }
 
-/// A sorted list of "op/version" for all operations of this process; of an elementwise operation of
-/// the program's own "op/version/body", with a hash of the text of its body.
+/// "op/version"; of an operation of the program's own "op/version/hash", of the text of its body,
+/// or, of an algorithm, which cannot be compared, of its signature.
+std::string catalog_entry(const op_def& op);
+/// The sorted entries of all operations of this process.
 std::vector<std::string> catalog_list();
 
 /// A new incarnation: 64 random bits, never 0.

@@ -22,10 +22,6 @@
 
 namespace deft::ext {
 
-namespace {
-
-/// Two operations of one name that programs have of their own are told apart by their bodies. Of an
-/// algorithm, which cannot be compared, by its signature.
 std::string catalog_entry(const op_def& op) {
   const std::string entry = str(op.name, "/", op.version);
   if (const auto body = op.functions ? op.functions->source : nullptr)
@@ -35,8 +31,6 @@ std::string catalog_entry(const op_def& op) {
              hash_text(str(op.min_inputs, " ", op.max_inputs, " ", static_cast<int>(op.role), " ",
                            static_cast<int>(op.traits), " ", join(op.attributes, " "))));
 }
-
-}  // namespace
 
 bool peer_info::knows(const op_def& op) const {
   auto in = [&](const std::vector<std::string>& list) {
