@@ -138,25 +138,36 @@ struct operand_value {
 
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value operator+(const operand_value& a,
                                                             const operand_value& b) {
-    return {Apply()(op::add(), a.v, b.v)};
+    return of(op::add(), a, b);
   }
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value operator-(const operand_value& a,
                                                             const operand_value& b) {
-    return {Apply()(op::sub(), a.v, b.v)};
+    return of(op::sub(), a, b);
   }
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value operator*(const operand_value& a,
                                                             const operand_value& b) {
-    return {Apply()(op::mul(), a.v, b.v)};
+    return of(op::mul(), a, b);
   }
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value operator/(const operand_value& a,
                                                             const operand_value& b) {
-    return {Apply()(op::div(), a.v, b.v)};
+    return of(op::div(), a, b);
   }
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value square(const operand_value& x) {
-    return {Apply()(op::square(), x.v)};
+    return of(op::square(), x);
   }
   friend DEFT_HD DEFT_ALWAYS_INLINE operand_value sqrt(const operand_value& x) {
-    return {Apply()(op::sqrt(), x.v)};
+    return of(op::sqrt(), x);
+  }
+
+ private:
+// Apply may be of the host alone: where a program is written.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+  template <class Op, class... More>
+  static DEFT_HD DEFT_ALWAYS_INLINE operand_value of(Op op, const operand_value& x,
+                                                     const More&... more) {
+    return {Apply()(op, x.v, more.v...)};
   }
 };
 
