@@ -215,7 +215,7 @@ TEST_CASE("rounds stand still once a leader is lost, until the variables have be
   const auto bell_of = std::make_shared<bell>();
   const std::int64_t before = r.barrier->generation();
   CHECK(before != 0);
-  CHECK(r.barrier->is_whole(r.location(), waker()));
+  CHECK(r.barrier->is_whole(r.place(), waker()));
   CHECK(r.arrive(r.a, 1) == std::nullopt);
   CHECK(r.arrive(r.b, 1) == std::nullopt);
   CHECK(r.await(r.b).size() == 2);
@@ -225,13 +225,13 @@ TEST_CASE("rounds stand still once a leader is lost, until the variables have be
   CHECK(error_of([&] { r.arrive(r.a, 2); }).find("applied in part") != std::string::npos);
   CHECK(r.await(r.a).empty());
   const auto saver = r.barrier->pause_of(9);
-  CHECK(error_of([&] { saver->begin(r.location(), waker()); }).find("applied in part") !=
+  CHECK(error_of([&] { saver->begin(r.place(), waker()); }).find("applied in part") !=
         std::string::npos);
   CHECK(!r.barrier->is_whole(bell_of->place, waker(bell_of, 0)));
 
   r.barrier->restart();
   CHECK(bell_of->rung == 1);
-  CHECK(r.barrier->is_whole(r.location(), waker()));
+  CHECK(r.barrier->is_whole(r.place(), waker()));
   CHECK(r.barrier->generation() != 0);
   CHECK(r.barrier->generation() != before);
   // Members from before have plans of the old values.
