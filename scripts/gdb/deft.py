@@ -195,7 +195,7 @@ class ExpressionPrinter(Printer):
             return "empty expression"
         try:
             operation = operation.dereference()
-            place = operation["place"]
+            place = operation["location"]
         except (gdb.error, KeyError):
             return "expression"  # the library was compiled without debug information
         line = int(place["line"]) << 1 | bool(place["approximate"])

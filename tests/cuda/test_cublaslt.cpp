@@ -100,11 +100,11 @@ void multiply(const tile_arguments& t) {
 }
 int tiles = 0;
 bool run_tiles(const std::string& name, void** arguments, cudaStream_t on) {
-  void (*run)(const tile_arguments&) = name.find("4tileIfE") != name.npos   ? &multiply<float>
-                                       : name.find("4tileIdE") != name.npos ? &multiply<double>
-                                       : name.find("4tileIiE") != name.npos
-                                           ? &multiply<std::int32_t>
-                                           : nullptr;
+  void (*run)(const tile_arguments&) =
+      name.find("product_tileIfE") != name.npos   ? &multiply<float>
+      : name.find("product_tileIdE") != name.npos ? &multiply<double>
+      : name.find("product_tileIiE") != name.npos ? &multiply<std::int32_t>
+                                                  : nullptr;
   if (!run) return false;
   tile_arguments t;
   std::memcpy(&t, arguments[2], sizeof t);

@@ -92,7 +92,8 @@ constexpr int tensor_op_math = 1;
 int fallbacks = 0;
 bool count_fallbacks(const std::string& name, void**, cudaStream_t) {
   if (name.find("copied_windows") == std::string::npos &&
-      name.find("added_windows") == std::string::npos && name.find("4tileI") == std::string::npos)
+      name.find("added_windows") == std::string::npos &&
+      name.find("product_tileI") == std::string::npos)
     return false;
   ++fallbacks;
   return true;

@@ -16,8 +16,8 @@ struct source_location {
 
   constexpr source_location() = default;
   /// Of two arguments at least, so that `{0}`, an axis, is no source location.
-  constexpr source_location(const char* f, unsigned l, bool near = false)
-      : file(f), line(l), approximate(near) {}
+  constexpr source_location(const char* f, unsigned l, bool is_near = false)
+      : file(f), line(l), approximate(is_near) {}
 
   constexpr bool known() const { return line != 0; }
   constexpr source_location nearby() const { return {file, line, true}; }
@@ -42,8 +42,8 @@ struct owned_location : source_location {
   owned_location() = default;
   owned_location(const source_location& w) : source_location(w) {}
   owned_location(const char* literal, unsigned l) : source_location(literal, l) {}
-  owned_location(std::shared_ptr<const std::string> f, unsigned l, bool near)
-      : source_location(f->c_str(), l, near), name_(std::move(f)) {}
+  owned_location(std::shared_ptr<const std::string> f, unsigned l, bool is_near)
+      : source_location(f->c_str(), l, is_near), name_(std::move(f)) {}
 
  private:
   std::shared_ptr<const std::string> name_;

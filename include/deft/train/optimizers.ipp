@@ -56,14 +56,14 @@ struct graph_steps {
 /// Writes F, and returns the update of its first variable. `others`: its operands after the
 /// variables, in their order.
 template <class F>
-operation write(std::array<update_target, F::results> variables,
-                std::array<any_tensor, F::operands - F::results> others) {
+operation write_formula(std::array<update_target, F::results> variables,
+                        std::array<any_tensor, F::operands - F::results> others) {
   graph_steps<F> s{std::move(variables), std::move(others)};
   F::run(s);
   return s.updates[0];
 }
 
-any_tensor number(double x, dtype type) { return hyperparameter(x).as(type); }
+any_tensor as_scalar(double x, dtype type) { return hyperparameter(x).as(type); }
 
 }  // namespace
 
@@ -79,14 +79,15 @@ operation sgd::update_rows(const any_variable& v, const any_tensor& indices,
 operation momentum::update(const update_target& v, const any_tensor& g) const {
   const update_target a = v.slot("momentum", 0);
   const any_tensor kept = kept_.as(v.type()), rate = rate_.as(v.type());
-  if (options_.nesterov) return write<formula::nesterov<false>>({v, a}, {g, kept, kept, rate});
-  return write<formula::momentum<false>>({v, a}, {g, kept, rate});
+  if (options_.nesterov)
+    return write_formula<formula::nesterov<false>>({v, a}, {g, kept, kept, rate});
+  return write_formula<formula::momentum<false>>({v, a}, {g, kept, rate});
 }
 
 operation adagrad::update(const update_target& v, const any_tensor& g) const {
   expect_positive("adagrad", "an initial accumulator", initial_, v.type());
   const update_target a = v.slot("adagrad", initial_);
-  return write<formula::adagrad>({v, a}, {g, rate_.as(v.type())});
+  return write_formula<formula::adagrad>({v, a}, {g, rate_.as(v.type())});
 }
 
 operation adadelta::update(const update_target& v, const any_tensor& g) const {
@@ -108,7 +109,7 @@ operation rmsprop::update(const update_target& v, const any_tensor& g) const {
   using plain = formula::rmsprop;
   graph_steps<plain> s{
       {v, v.slot("rmsprop/square", 1)},
-      {g, rate_.as(v.type()), number(fresh, v.type()), number(options_.epsilon, v.type())}};
+      {g, rate_.as(v.type()), as_scalar(fresh, v.type()), as_scalar(options_.epsilon, v.type())}};
   any_tensor variance = plain::squares(s);
   if (options_.centered) {
     const update_target c = v.slot("rmsprop/mean", 0);
@@ -136,8 +137,8 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
   using plain = formula::adam;
   const update_target mean = v.slot("adam/mean", 0);
   graph_steps<plain> s{{v, v.slot("adam/square", 0), mean},
-                       {g, rate, number(1 - beta1, v.type()), number(1 - beta2, v.type()),
-                        number(epsilon, v.type())}};
+                       {g, rate, as_scalar(1 - beta1, v.type()), as_scalar(1 - beta2, v.type()),
+                        as_scalar(epsilon, v.type())}};
   const any_tensor direction = plain::direction(s), squares = plain::squares(s);
   any_tensor step = plain::step(s, direction, squares);
   const bool divides_by_0 =
@@ -168,7 +169,7 @@ operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const auto if_moves = [&](const any_tensor& x, const any_tensor& otherwise) {
     return moves.valid() ? any_tensor(where(moves, x, otherwise)) : x;
   };
-  const any_tensor none = number(0, v.type());
+  const any_tensor none = as_scalar(0, v.type());
   const any_tensor linear = z.assign_add(if_moves(g - (now - before) * v, none)).value();
   const any_tensor pull = abs(linear) - l1;
   // NaN stays NaN.
