@@ -163,19 +163,20 @@ struct operand_walk {
 
 /// What finish_row has to know of an expression.
 struct row_shape {
-  void (*single)(void* out, const char* const* at);  ///< computes a pack
-  const unsigned char* sizes;                        ///< bytes of an element of each operand
+  /// Computes pack `u` from where the operands begin.
+  void (*single)(void* out, const char* const* at, int u);
+  const unsigned char* sizes;  ///< bytes of an element of each operand
   int inputs, operands;
   std::size_t result_size;  ///< bytes of an element
 };
 /// The end of a row, from element `done` on, a pack of L lanes at a time; the last one padded by
 /// copies of an element, so that its lanes go the same way as all others and raise no error of
-/// their own. There is room in `at` for an address of each operand, and in `padded` for a pack of
-/// each and of the result. Compiled once, as it would be half of what each expression takes to
-/// compile.
-template <int L>
+/// their own. `Size`: bytes of an element of all operands and of the result; 0: they differ. There
+/// is room in `at` for an address of each operand, and in `padded` for a pack of each and of the
+/// result. Compiled once, as it would be half of what each expression takes to compile.
+template <int L, int Size>
 void finish_row(const row_call& c, std::int64_t done, const row_shape& s, const char** at,
-                char (*padded)[std::size_t{L * 8}]);
+                char (*padded)[std::size_t{L * (Size ? Size : 8)}]);
 
 /// The row kernel of X.
 template <class X>
@@ -210,13 +211,14 @@ struct row_kernel : operand_walk<X> {
   static void one(T* out, const char* const* at, int u) {
     store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
   }
-  static DEFT_FLATTEN void single(void* out, const char* const* at) {
-    one(static_cast<T*>(out), at, 0);
+  static DEFT_FLATTEN void single(void* out, const char* const* at, int u) {
+    one(static_cast<T*>(out), at, u);
   }
   static void finish(const row_call& c, std::int64_t done) {
     const char* at[std::size_t{operands}];
-    alignas(64) char padded[std::size_t{operands + 1}][std::size_t{L * 8}];
-    finish_row<L>(c, done, {&single, sizes.of, inputs, operands, sizeof(T)}, at, padded);
+    constexpr int size = element_sizes<X> == sizeof(T) ? int{sizeof(T)} : 0;
+    alignas(64) char padded[std::size_t{operands + 1}][std::size_t{L * (size ? size : 8)}];
+    finish_row<L, size>(c, done, {&single, sizes.of, inputs, operands, sizeof(T)}, at, padded);
   }
 };
 
