@@ -179,6 +179,22 @@ DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
                                                              static_cast<__mmask8>(some), from));
     return p;
   }
+#elif defined(EIGEN_VECTORIZE_AVX2)
+  if constexpr (sizeof(P) == 32 && sizeof(T) >= 4) {
+    using V = vec<stored<T>, L>;
+    __m256i some, loaded;
+    if constexpr (sizeof(T) == 4) {
+      some = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+      loaded = _mm256_maskload_epi32(reinterpret_cast<const int*>(from), some);
+    } else {
+      some = _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+      loaded = _mm256_maskload_epi64(reinterpret_cast<const long long*>(from), some);
+    }
+    p.v[0] = __builtin_bit_cast(
+        V, _mm256_blendv_epi8(__builtin_bit_cast(__m256i, p.v[0]), loaded, some));
+    return p;
+  }
 #endif
   T lanes[std::size_t{L}];
   store(lanes, p);
