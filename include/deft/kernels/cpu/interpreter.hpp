@@ -59,11 +59,11 @@ class interpreter {
 
   struct step {
     compiled_row row;
-    std::vector<std::uint16_t> args;  ///< places
-    std::uint16_t result = 0;         ///< place
+    std::vector<std::uint16_t> args;  ///< slots
+    std::uint16_t result = 0;         ///< slot
   };
   void run_blocks(const program_call& c) const;
-  /// Where a place begins, and whether what is there goes on with the elements.
+  /// Where a slot begins, and whether what is there goes on with the elements.
   const void* address(const program_call& c, char* temporaries, std::size_t slot) const {
     const std::size_t first_result = operands_ + temporaries_;
     if (slot < operands_) return c.in[slot];

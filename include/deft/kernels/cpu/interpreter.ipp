@@ -96,9 +96,9 @@ bool interpreter::select_piece(const program& p, const program_piece& piece, ste
   return true;
 }
 
-/// Turns the program's values into places, and gives a place again once its value is dead.
+/// Turns the program's values into slots, and gives a slot again once its value is dead.
 void interpreter::allocate(const program& p) {
-  constexpr std::uint16_t unplaced = 0xffff;
+  constexpr std::uint16_t no_slot = 0xffff;
   std::vector<std::size_t> last(p.values());
   std::size_t widest = 1;
   for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -107,7 +107,7 @@ void interpreter::allocate(const program& p) {
   for (const auto& o : p.outputs) results.push_back(o.value);
   if (results.empty()) results.push_back(static_cast<std::uint16_t>(p.values() - 1));
   auto is_result = [&](std::size_t v) { return std::ranges::count(results, v) != 0; };
-  std::vector<std::uint16_t> slot(p.values(), unplaced);
+  std::vector<std::uint16_t> slot(p.values(), no_slot);
   for (std::size_t v = 0; v < operands_; ++v) slot[v] = static_cast<std::uint16_t>(v);
   std::vector<std::uint16_t> idle;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -116,7 +116,7 @@ void interpreter::allocate(const program& p) {
     auto retire = [&](bool same_size) {
       for (auto a = s.args.begin(); a != s.args.end(); ++a) {
         const std::size_t v = *a;
-        if (slot[v] < operands_ || slot[v] == unplaced || last[v] != i ||
+        if (slot[v] < operands_ || slot[v] == no_slot || last[v] != i ||
             (size_of_dtype(p.type_of(v)) == size) != same_size)
           continue;
         if (std::find(s.args.begin(), a, v) == a) idle.push_back(slot[v]);

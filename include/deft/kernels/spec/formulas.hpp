@@ -12,11 +12,11 @@
 
 namespace deft::ext::formula {
 
-/// A formula F has as operands the `results` variables that it updates, then `inputs` - `results`
-/// more values, and then `literals`, in the order in which a plan has them in the program that it
-/// makes of the nodes. `F::run(s)` writes it with the steps `s`: `s[k]` is operand `k` before the
-/// update, `s.assign(k, x)`, `s.assign_add(k, x)` and `s.assign_sub(k, x)` update variable `k` and
-/// yield its new value, all of type `value`.
+// A formula F has as operands the `results` variables that it updates, then `inputs` - `results`
+// more values, and then `literals`, in the order in which a plan has them in the program that it
+// makes of the nodes. `F::run(s)` writes it with the steps `s`: `s[k]` is operand `k` before the
+// update, `s.assign(k, x)`, `s.assign_add(k, x)` and `s.assign_sub(k, x)` update variable `k` and
+// yield its new value, all of type `value`.
 
 struct adagrad {
   static constexpr int inputs = 3, literals = 1, operands = inputs + literals, results = 2;
