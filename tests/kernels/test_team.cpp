@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deft/kernels/team.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -84,11 +85,23 @@ TEST_CASE("the error of the lowest chunk is thrown, and the team stays usable") 
   }
 }
 
-TEST_CASE("small work is not split") {
+TEST_CASE("work is split from a threshold on, a lower one while the team is awake") {
   threads_scope scope(4);
-  CHECK_FALSE(worth_splitting(1000));
-  CHECK(worth_splitting(1e6));
+  const auto wake = [] { parallel_chunks(4, [](std::int64_t) {}); };
+  wake();
+  CHECK_FALSE(worth_splitting(thresholds::awake_team - 1));
+  CHECK(worth_splitting(thresholds::asleep_team));
+  // A team that has just worked is awake, unless this thread was suspended in between.
+  while (!worth_splitting(thresholds::awake_team)) wake();
+  while (!others_sleep()) std::this_thread::yield();
+  CHECK_FALSE(worth_splitting(thresholds::asleep_team - 1));
+  CHECK(worth_splitting(thresholds::asleep_team));
   set_intra_op_threads(1);
-  CHECK_FALSE(worth_splitting(1e6));
+  CHECK_FALSE(worth_splitting(thresholds::asleep_team));
   CHECK(intra_op_threads() == 1);
+}
+
+TEST_CASE("work in a chunk is not split again") {
+  threads_scope scope(4);
+  parallel_chunks(4, [](std::int64_t) { CHECK_FALSE(worth_splitting(thresholds::asleep_team)); });
 }

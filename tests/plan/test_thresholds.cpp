@@ -127,6 +127,32 @@ TEST_CASE("products of matrices as large as a threshold") {
     around(lanes, [&](auto n) { check_product(13, 9, n), check_product(n, n, 3); });
 }
 
+TEST_CASE("products with as much work as a kernel is split from") {
+  // By Eigen, whose pieces are of rows or of columns.
+  const auto product = with_gradients([](const auto& x) { return matmul(x[0], x[1]); });
+  constexpr std::int64_t n = 70;
+  for (const std::int64_t m : {2 * thresholds::packed_rows, 4 * thresholds::packed_rows})
+    around(static_cast<std::int64_t>(thresholds::split_work * 100) / (m * n), [&](auto k) {
+      check({{m, k}, {k, n}}, product);
+      check({{n, k}, {k, m}}, product);
+    });
+}
+
+TEST_CASE("expressions with as much work as a kernel is split, and the team called, from") {
+  // What an element costs is the kernels' affair: from less work than any threshold to more.
+  const auto expensive = [](const std::vector<any_tensor>& x) {
+    const any_tensor y = tanh(exp(sin(x[0])) * cos(x[1]));
+    return std::vector<any_tensor>{y, sum(y, axes{y.rank() - 1}), mean(y)};
+  };
+  static_assert(thresholds::awake_team < thresholds::split_work);
+  static_assert(thresholds::split_work < thresholds::asleep_team);
+  for (std::int64_t n = 128; n <= 1 << 18; n *= 2) {
+    check({{n}, {n}}, expensive, of_long_sums);
+    check({{n / 64, 64}, {n / 64, 64}}, expensive, of_long_sums);
+    check({{n / 64, 64}, {64}}, expensive, of_long_sums);
+  }
+}
+
 TEST_CASE("softmax and its cross entropy of rows as long, or as many, as a threshold") {
   const auto losses =
       with_gradients([](const auto& x) { return softmax_cross_entropy(x[0], softmax(x[1])); });

@@ -88,7 +88,8 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   }
   ++run_;
   if (!c_.may_park) {
-    if (!lanes_.empty()) run_items();
+    ready_lanes none_to_wake(lanes_);
+    if (!lanes_.empty()) run_lane<false>(0, none_to_wake);
     end_run();
     if (failure_) throw error(*failure_);
     return true;
@@ -134,7 +135,7 @@ void frame_state::give_up_start() {
 /// `starting`: the caller ends a lane of its own next, with which what this one sends may leave.
 bool frame_state::drive(ready_lanes& ready, bool starting) {
   while (!ready.empty()) {
-    if (!run_lane(ready.pop(), ready)) continue;
+    if (!run_lane<true>(ready.pop(), ready)) continue;
     if (starting && ready.empty())
       --lanes_left_;
     else if (lane_ended())
@@ -143,25 +144,30 @@ bool frame_state::drive(ready_lanes& ready, bool starting) {
   return false;
 }
 
+template <bool MayPark>
 bool frame_state::run_lane(std::uint32_t l, ready_lanes& ready) {
   bool ended = true;
-  if (const auto why = failure_of([&] { ended = run_items(l, ready); }))
+  if (const auto why = failure_of([&] { ended = run_items<MayPark>(l, ready); }))
     note_failure(*why, lanes_[l].pc);
   return ended;
 }
 
+template <bool MayPark>
 bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   lane& me = lanes_[l];
-  const bool observed = context_->observer != nullptr, calls = !c_.calls.empty();
+  const bool observed = context_->observer != nullptr, calls = MayPark && !c_.calls.empty();
+  // Parks the lane at its item; not if what that waits for has come meanwhile.
+  const auto has_parked = [&] {
+    if (park(l)) return true;
+    --me.pc;
+    return false;
+  };
   for (; me.pc < c_.lanes[l].end; ++me.pc) {
     if (calls && !functions_ended(l)) {
-      if (!park(l)) {
-        --me.pc;
-        continue;
-      }
-      return false;
+      if (has_parked()) return false;
+      continue;
     }
-    if (failed_.load(std::memory_order_relaxed)) return true;
+    if (MayPark && failed_.load(std::memory_order_relaxed)) return true;
     if (const bound_call* b = bound_[me.pc]; b && !observed) {
       if (me.pc % stops_between == 0) check_stop();
       b->run_all();
@@ -169,80 +175,40 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
     }
     const item& i = c_.items[me.pc];
     check_stop();
-    if (i.input_in_flight && !inputs_ready(i, l)) {
-      if (!park(l)) {
-        --me.pc;
-        continue;
+    bool is_over = !MayPark || !i.input_in_flight || inputs_ready(i, l);
+    if (is_over) switch (i.what) {
+        case action::signal:
+          give_signal(i.number, ready);
+          continue;
+        case action::wait:
+          if (!wait_signal(i.number, l)) return false;
+          continue;
+        case action::drain:
+          is_over = is_drained(i, l);
+          break;
+        case action::run_value_kernel:
+          is_over = run_value_kernel(i, l);
+          break;
+        case action::call:
+          is_over = call(i, l);
+          break;
+        default:
+          if (MayPark && i.begins_segment && !observed) {
+            run_segment(l);
+            --me.pc;  // its last item
+            continue;
+          }
+          observation seen(context_->observer, c_.label(i), l);
+          run_item(i, me.pc, l);
       }
-      return false;
-    }
-    switch (i.what) {
-      case action::signal:
-        give_signal(i.number, ready);
-        continue;
-      case action::wait:
-        if (!wait_signal(i.number, l)) return false;
-        continue;
-      case action::drain:
-        if (is_drained(i, l)) continue;
-        if (!park(l)) {
-          --me.pc;
-          continue;
-        }
-        return false;
-      case action::run_value_kernel:
-        if (run_value_kernel(i, l)) break;
-        if (!park(l)) {
-          --me.pc;
-          continue;
-        }
-        return false;
-      case action::call:
-        if (call(i, l)) break;
-        if (!park(l)) {
-          --me.pc;
-          continue;
-        }
-        return false;
-      default:
-        if (i.begins_segment && !observed) {
-          run_segment(l);
-          --me.pc;  // its last item
-          continue;
-        }
-        observation seen(context_->observer, c_.label(i), l);
-        run_item(i, me.pc, l);
+    if (!is_over) {
+      if (has_parked()) return false;
+      continue;
     }
     for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
   }
+  if (!MayPark) check_stop();
   return true;
-}
-
-void frame_state::run_items() {
-  lane& me = lanes_[0];
-  me.pc = 0;
-  const std::uint32_t end = c_.lanes[0].end;
-  const bool observed = context_->observer != nullptr;
-  const auto why = failure_of([&] {
-    for (; me.pc < end; ++me.pc) {
-      if (const bound_call* b = bound_[me.pc]; b && !observed) {
-        if (me.pc % stops_between == 0) check_stop();
-        b->run_all();
-        continue;
-      }
-      check_stop();
-      const item& i = c_.items[me.pc];
-      if (i.what == action::call) {
-        call(i, 0);
-      } else {
-        observation seen(context_->observer, c_.label(i), 0);
-        run_item(i, me.pc, 0);
-      }
-      for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
-    }
-    check_stop();
-  });
-  if (why) note_failure(*why, me.pc);
 }
 
 bool frame_state::inputs_ready(const item& i, std::uint32_t l) {
@@ -304,7 +270,7 @@ void frame_state::give_signal(std::uint32_t s, ready_lanes& ready) {
   const std::uint32_t l = before - 2;
   // What only starts work of a device does not wait until this lane has come to its end.
   if (c_.lanes[l].quick) {
-    if (run_lane(l, ready)) lane_ended();
+    if (run_lane<true>(l, ready)) lane_ended();
   } else if (!c_.parallel ||
              (!driver_->wake_idle(l) && !(c_.lanes[l].parallel && offer(lanes_[l].job)))) {
     ready.push(l);

@@ -110,11 +110,11 @@ class frame_state {
   bool drive(ready_lanes& ready, bool starting = false);
   /// Runs from lanes_[l].pc to the end of the lane and returns true, or until it has to wait and
   /// returns false: another thread may then already run the lane. Adds lanes that it wakes to
-  /// `ready`.
+  /// `ready`. Without MayPark it is the only lane of a part, in which nothing waits.
+  template <bool MayPark>
   bool run_lane(std::uint32_t l, ready_lanes& ready);
+  template <bool MayPark>
   bool run_items(std::uint32_t l, ready_lanes& ready);
-  /// Runs the only lane of a part in which nothing waits.
-  void run_items();
   bool lane_ended();
   /// Ends the run once the devices have done its work. Returns false if it has to wait; another
   /// thread may then already use the frame.

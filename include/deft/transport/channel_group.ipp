@@ -58,14 +58,16 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   void notify() {
     note_answer();
     wake_leader();
+    if (readers_.load() == 0) return;
+    { std::lock_guard lock(guard_); }
+    unled_.notify_all();
   }
   /// Called by the thread that reads: an answer that a thread may wait for is there.
   void note_answer() {
     epoch_.fetch_add(1);
-    if (followers_.load() == 0 && readers_.load() == 0) return;
+    if (followers_.load() == 0) return;
     { std::lock_guard lock(guard_); }  // they are either asleep or yet to look
     turn_.notify_all();                // without the lock, for which they would wait again
-    free_.notify_all();
   }
 
   /// Called before a call: other threads may spin until it is done.
@@ -124,8 +126,9 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     return lead(ready, context, no_deadline, unseen);
   }
 
-  /// Leads only after a moment in which no thread waited: a thread that waits again and again had
-  /// better lead itself than have another one give up the lead each time.
+  /// Leads unless threads wait for themselves: one that waits again and again had better lead
+  /// itself than have another one give up the lead each time. Then this one sleeps until something
+  /// comes that none of them has waited for, see on_event.
   bool read(bool (*ready)(void*), void* context, deadline until) {
     struct reader {
       channel_group_state& h;
@@ -138,8 +141,6 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         return r.is_ready || r.h.wanted_.load();
       }
     } self{*this, ready, context};
-    constexpr auto shortest = std::chrono::milliseconds(1), longest = 4 * shortest;
-    auto moment = shortest;
     const serving_threads::blocking_region while_waiting;
     for (;;) {
       const auto seen = epoch_.load();
@@ -147,18 +148,13 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       std::unique_lock lock(guard_);
       if (led_ || followers_.load() > 0 || std::exchange(waited_for_, false)) {
         ++readers_;
-        // Until the lead is free, or notify(); as for followers.
-        if (led_ && epoch_.load() == seen) free_.wait_until(lock, until);
+        const bool in_time =
+            epoch_.load() != seen || unled_.wait_until(lock, until) == std::cv_status::no_timeout;
         --readers_;
+        if (in_time) continue;
         lock.unlock();
-        if (std::chrono::steady_clock::now() >= until) return ready(context);
-        // The moment itself, in which nobody wakes this thread: a thread that waits again and again
-        // would have to each time.
-        std::this_thread::sleep_for(moment);
-        moment = std::min(2 * moment, longest);
-        continue;
+        return ready(context);
       }
-      moment = shortest;
       led_ = reads_for_others_ = true;
       lock.unlock();
       const lead_end at_end(*this);
@@ -178,12 +174,11 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     ~lead_end() {
       {
         std::lock_guard lock(h.guard_);
-        h.waited_for_ |= !h.reads_for_others_;
+        h.waited_for_ |= !h.reads_for_others_ || h.wanted_.load();
         h.led_ = h.reads_for_others_ = h.wanted_ = false;
-        if (h.followers_.load() == 0 && h.readers_.load() == 0) return;
+        if (h.followers_.load() == 0) return;
       }
       h.turn_.notify_one();
-      h.free_.notify_one();
     }
   };
 
@@ -211,6 +206,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         epoch_.fetch_add(1);
         return wake_leader();
       }
+      // No thread has led since the last time that something came: another one may from here on.
+      if (readers_.load() > 0 && !std::exchange(waited_for_, false)) unled_.notify_one();
     }
     // No thread waits.
     while (c.pump() == channel_state::pumped::some) continue;
@@ -272,8 +269,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   event_loop& loop_ = event_loop::of_callers();
   event_loop::sleeper sleeper_;  ///< of the leader
   mutable std::mutex guard_;
-  std::condition_variable turn_;  ///< of followers
-  std::condition_variable free_;  ///< of threads that would read for others
+  std::condition_variable turn_;   ///< of followers
+  std::condition_variable unled_;  ///< of threads that would read for others
   std::vector<std::shared_ptr<channel_state>> channels_;
   std::atomic<std::uint64_t> version_{1};
   std::atomic<std::uint64_t> epoch_{0};
@@ -282,7 +279,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   std::atomic<bool> asleep_{false}, notified_{true};
   bool led_ = false;
   bool reads_for_others_ = false;  ///< the leader reads for others, in read()
-  bool waited_for_ = false;        ///< a thread has led that waited for itself
+  bool waited_for_ = false;        ///< a thread has waited for itself since something came unled
   std::atomic<arrival_wait::clock::time_point> crowded_until_{};  ///< see arrival_wait
   std::atomic<bool> wanted_{false};  ///< the reader should give up the lead
 

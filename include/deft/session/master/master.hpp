@@ -11,6 +11,10 @@ namespace deft::ext {
 
 class worker;
 
+/// Takes a plan, or the error that there is none for.
+using plan_callback =
+    std::function<void(std::shared_ptr<const error> failure, std::shared_ptr<ready_plan>)>;
+
 /// Limit for the threads of one kernel that a session or task asks for.
 inline constexpr int most_intra_op_threads = 1'024;
 
@@ -25,9 +29,7 @@ class master_engine : public engine {
   /// error that they would throw.
   virtual bool when_known(const graph_def* g, const plan_limits& limits, failure_callback then) = 0;
   using engine::make_plan;
-  virtual void make_plan(
-      flat_graph flat, const plan_limits& limits,
-      std::function<void(std::shared_ptr<ready_plan>, std::shared_ptr<const error>)> then) = 0;
+  virtual void make_plan(flat_graph flat, const plan_limits& limits, plan_callback then) = 0;
   using engine::fate_of;
   virtual void fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until,
                        std::function<void(step_fate)> then) = 0;

@@ -26,21 +26,11 @@ class cluster_master final : public master_engine {
   ~cluster_master() override { cluster_master::close(); }
 
   std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
-    auto plan = plan_for(std::move(flat), limits);
-    if (!plan->is_local())
-      tasks_->await(limits,
-                    [&](auto then) { plan->register_parts(limits.until, std::move(then)); });
-    return plan;
+    return tasks_->await<std::shared_ptr<ready_plan>>(
+        limits, [&](auto then) { begin_plan(std::move(flat), limits, read::here, then); });
   }
-  void make_plan(flat_graph flat, const plan_limits& limits,
-                 std::function<void(std::shared_ptr<ready_plan>, std::shared_ptr<const error>)>
-                     then) override {
-    auto plan = plan_for(std::move(flat), limits);
-    if (plan->is_local()) return then(std::move(plan), nullptr);
-    plan->register_parts(limits.until, [plan, reads = background_reads(), then = std::move(then)](
-                                           std::shared_ptr<const error> failure) {
-      then(failure ? nullptr : plan, failure);
-    });
+  void make_plan(flat_graph flat, const plan_limits& limits, plan_callback then) override {
+    begin_plan(std::move(flat), limits, read::in_background, std::move(then));
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
@@ -54,7 +44,7 @@ class cluster_master final : public master_engine {
     const auto tasks = g ? tasks_of(*g) : all_tasks();
     if (tasks_->knows(tasks)) return true;
     tasks_->when_learned(tasks, limits,
-                         [then = std::move(then), reads = background_reads()](
+                         [then = std::move(then), reads = reads_by(read::in_background)](
                              std::shared_ptr<const error> failure) { then(std::move(failure)); });
     return false;
   }
@@ -67,11 +57,6 @@ class cluster_master final : public master_engine {
   std::optional<std::uint64_t> draws() const override { return tasks_->draws(); }
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
-    if (!tasks_->cluster()) {  // no task is to be asked
-      step_fate ended{};
-      tasks_->fate_of(step, until, [&ended](step_fate f) { ended = f; });
-      return ended;
-    }
     try {
       return tasks_->await<step_fate>({}, [&](auto then) {
         tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
@@ -83,8 +68,9 @@ class cluster_master final : public master_engine {
   void fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until,
                std::function<void(step_fate)> then) override {
     tasks_->check_open();
-    tasks_->fate_of(step, until,
-                    [then = std::move(then), reads = background_reads()](step_fate f) { then(f); });
+    tasks_->fate_of(
+        step, until,
+        [then = std::move(then), reads = reads_by(read::in_background)](step_fate f) { then(f); });
   }
 
   void close() override {
@@ -101,25 +87,35 @@ class cluster_master final : public master_engine {
   }
 
   void reset(const std::string& container) override {
-    tasks_->check_open();
-    if (tasks_->cluster())
-      tasks_->await({}, [&](auto then) { begin_reset(container, std::move(then)); });
-    else
-      tasks_->self().store().clear(container);
+    tasks_->await({}, [&](auto then) { begin_reset(container, read::here, std::move(then)); });
   }
   void reset(const std::string& container, failure_callback then) override {
-    tasks_->check_open();
-    begin_reset(container, [then = std::move(then), reads = background_reads()](
-                               std::shared_ptr<const error> failure) { then(std::move(failure)); });
+    begin_reset(container, read::in_background, std::move(then));
   }
 
  private:
-  std::shared_ptr<worker::background_reads> background_reads() const {
-    return std::make_shared<worker::background_reads>(tasks_->cluster());
+  /// Which thread reads the answers: the caller's, which waits, or one of the worker's.
+  enum class read { here, in_background };
+  std::shared_ptr<worker::background_reads> reads_by(read by) const {
+    return by == read::here ? nullptr
+                            : std::make_shared<worker::background_reads>(tasks_->cluster());
+  }
+
+  void begin_plan(flat_graph flat, const plan_limits& limits, read by, plan_callback then) {
+    tasks_->check_open();
+    const std::size_t fetches = flat.fetches.size();
+    auto made = run_passes(std::move(flat), limits, tasks_->options().log_device_placement);
+    auto plan = std::make_shared<master_plan>(tasks_, std::move(made.parts), fetches);
+    if (plan->is_local()) return then(nullptr, std::move(plan));
+    plan->register_parts(limits.until, [plan, reads = reads_by(by), then = std::move(then)](
+                                           const std::shared_ptr<const error>& failure) {
+      then(failure, failure ? nullptr : plan);
+    });
   }
 
   /// All links come first: if one task cannot be reached, no other is asked.
-  void begin_reset(const std::string& container, failure_callback then) {
+  void begin_reset(const std::string& container, read by, failure_callback then) {
+    tasks_->check_open();
     auto others = all_tasks();
     std::erase(others, tasks_->self_name());
     auto ask = [tasks = tasks_, container, then](const std::vector<std::shared_ptr<channel>>& links,
@@ -134,18 +130,11 @@ class cluster_master final : public master_engine {
       tasks->when_answered(std::move(calls), no_deadline, then);
     };
     tasks_->when_learned(others, {},
-                         [tasks = tasks_, others, then = std::move(then),
-                          ask = std::move(ask)](std::shared_ptr<const error> failure) {
+                         [tasks = tasks_, others, then = std::move(then), ask = std::move(ask),
+                          reads = reads_by(by)](std::shared_ptr<const error> failure) {
                            failure ? then(std::move(failure))
                                    : tasks->when_linked(others, no_deadline, ask);
                          });
-  }
-
-  std::shared_ptr<master_plan> plan_for(flat_graph flat, const plan_limits& limits) {
-    tasks_->check_open();
-    const std::size_t fetches = flat.fetches.size();
-    auto made = run_passes(std::move(flat), limits, tasks_->options().log_device_placement);
-    return std::make_shared<master_plan>(tasks_, std::move(made.parts), fetches);
   }
 
   plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {

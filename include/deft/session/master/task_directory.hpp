@@ -106,12 +106,14 @@ class task_directory final : public session_events,
   /// that it is called with. Throws the failure; unavailable or cancelled once this task is
   /// stopped, the session closed or `limits` cancelled; and deadline_exceeded if `start` does not
   /// keep to the deadline of `limits`.
+  /// Without a cluster `start` has to give it at once.
   template <class Value = no_value, class Start>
   Value await(const plan_limits& limits, Start start) {
     const auto value = std::make_shared<awaited<Value>>();
     start([value, w = cluster_](std::shared_ptr<const error> failure, Value v = {}) {
-      value->bring(w->channels(), std::move(failure), std::move(v));
+      value->provide(w ? &w->channels() : nullptr, std::move(failure), std::move(v));
     });
+    if (!cluster_) return std::move(value->get());
     channel_group& h = cluster_->channels();
     const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
     // When the time is over, other threads say what is missing; they get a second for that.

@@ -184,8 +184,8 @@ void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
              const plan_limits& limits) {
         s->master().make_plan(
             std::move(request.flat), limits,
-            [from, s, id = request.session](std::shared_ptr<ready_plan> plan,
-                                            const std::shared_ptr<const error>& failure) {
+            [from, s, id = request.session](const std::shared_ptr<const error>& failure,
+                                            std::shared_ptr<ready_plan> plan) {
               if (failure) return from.fail(*failure);
               from.answer_with([&] { return wire::plan_made{id, s->keep(std::move(plan))}; });
             });

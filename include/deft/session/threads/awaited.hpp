@@ -16,12 +16,13 @@ struct no_value {};
 template <class Value = no_value>
 class awaited {
  public:
-  /// Provides the value or the error, and wakes the thread that waits. Called once.
-  void bring(channel_group& h, std::shared_ptr<const error> failure, Value v = {}) {
+  /// Provides the value or the error, and wakes the thread that waits on `h`; null if none does.
+  /// Called once.
+  void provide(channel_group* h, std::shared_ptr<const error> failure, Value v = {}) {
     value_ = std::move(v);
     failure_ = std::move(failure);
     over_ = true;
-    h.notify();
+    if (h) h->notify();
   }
   bool over() const { return over_; }
   /// The value; throws the error. Only after over() is true.

@@ -302,7 +302,7 @@ std::shared_ptr<channel> task_links::wait_for(placement task, deadline until) {
   std::stop_source given_up;
   when_linked(task, until, 0, given_up.get_token(),
               [this, link](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-                link->bring(channels_, std::move(failure), std::move(c));
+                link->provide(&channels_, std::move(failure), std::move(c));
               });
   channels_.wait_until([&] { return link->over() || stopped_ || interrupted_; });
   given_up.request_stop();
