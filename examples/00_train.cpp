@@ -13,19 +13,16 @@
 #include <deft/deft.hpp>
 using namespace deft;
 
-void train(task& self) {                                           // what every worker does
-  auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, the rest here
-  variable<float> w("w", 0.f), b("b", 0.f);
-  auto x = random_uniform(shape<100>, -1, 1);
-  auto loss = mean(square(w * x + b - (2 * x + 0.5f)));
-  auto step = adam(0.05).minimize(loss, global_step());
-
-  monitored_session s(self, {.hooks = {stop_at_step(500)}});
-  while (!s.should_stop()) s.run(step);
-  auto [slope, offset] = s.session().run(w, b);
-  if (self.is_chief()) std::printf("y = %.2f x + %.2f\n", double{slope}, double{offset});
-}
-
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 1}}, train);
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 1}}, [](task& self) {  // of a worker
+    auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, rest here
+    variable<float> w("w", 0.f), b("b", 0.f);
+    auto x = random_uniform(shape<100>, -1, 1);
+    auto loss = mean(square(w * x + b - (2 * x + 0.5f)));
+    auto step = adam(0.05).minimize(loss, global_step());
+
+    monitored_session s(self, {.hooks = {stop_at_step(500)}});
+    while (!s.should_stop()) s.run(step);
+    std::printf("y = %.2f x + %.2f\n", s.session().run(w), s.session().run(b));
+  });
 }
