@@ -109,3 +109,14 @@ TEST_CASE("the bar grows with the steps") {
   CHECK(full(12, 10) == 20);
   CHECK(full(1, 0) == 0);
 }
+
+TEST_CASE("hooks for a loss refuse one that is not of numbers") {
+  placeholder<std::string, 2> names("names");
+  placeholder<bool> chosen("chosen");
+  CHECK(testing::error_of([&] { show_progress(names, 1, 1); })
+            .starts_with("invalid_argument: [show_progress] expects a loss of numbers, and got "
+                         "string(2)"));
+  CHECK(testing::error_of([&] { stop_on_nan(chosen); })
+            .starts_with("invalid_argument: [stop_on_nan] expects a loss of numbers, and got "
+                         "bool()"));
+}

@@ -59,6 +59,10 @@ auto matmul(const A& a, const B& b, source_location w) {
       static_assert(takes<name, got<A>, got<B>>,
                     "[matmul] expects operands of one dtype, and got two: use cast<T>(x)");
       return refused();
+    } else if constexpr (has_strings<value_type_of<A>>) {
+      static_assert(takes<name, got<A>, got<B>>,
+                    "[matmul] is not defined for strings: == and != compare them");
+      return refused();
     } else if constexpr (!matmul_takes<A, B>) {
       static_assert(takes<name, got<A>, got<B>>,
                     "[matmul] expects two matrices, and got another rank: use reshape, as in "

@@ -123,4 +123,11 @@ hook_ref stop_at_step(std::int64_t last);
 /// no checkpoint any more; or throws invalid_argument if `fail` is set.
 hook_ref stop_on_nan(const any_tensor& loss, bool fail = false);
 
+/// @cond internal
+namespace detail {
+/// Throws invalid_argument, naming `function`, unless `loss` has numbers.
+void expect_numbers(std::string_view function, const any_tensor& loss);
+}  // namespace detail
+/// @endcond
+
 }  // namespace deft

@@ -87,7 +87,16 @@ class stop_on_nan_hook final : public hook {
 hook_ref stop_at_step(ext::step_limit limit) { return std::make_shared<stop_at_step_hook>(limit); }
 hook_ref stop_at_step(std::int64_t last) { return stop_at_step({.last_step = last}); }
 hook_ref stop_on_nan(const any_tensor& loss, bool fail) {
+  detail::expect_numbers("stop_on_nan", loss);
   return std::make_shared<stop_on_nan_hook>(loss, fail);
+}
+
+void detail::expect_numbers(std::string_view function, const any_tensor& loss) {
+  if (!ext::is_numeric(loss.type()))
+    throw error(
+        errc::invalid_argument,
+        ext::str("[", function, "] expects a loss of numbers, and got ", loss.type(), loss.shape()),
+        name_of(loss), loss.handle().node->location());
 }
 
 }  // namespace deft

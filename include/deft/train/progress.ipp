@@ -81,6 +81,7 @@ class progress_hook final : public hook {
 }  // namespace
 
 hook_ref show_progress(const any_tensor& loss, std::int64_t last_step, std::int64_t batch_size) {
+  detail::expect_numbers("show_progress", loss);
   return std::make_shared<progress_hook>(loss, last_step, batch_size);
 }
 
