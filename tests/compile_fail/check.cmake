@@ -24,6 +24,8 @@ separate_arguments(own_flags UNIX_COMMAND "${own_flags}")
 file(STRINGS ${source} several REGEX "^// several errors$")
 execute_process(COMMAND ${compiler} ${flags} ${own_flags} -fsyntax-only ${source} RESULT_VARIABLE status OUTPUT_VARIABLE output
                 ERROR_VARIABLE output)
+# clang prints the text of an assertion as a literal.
+string(REPLACE "\\\"" "\"" output "${output}")
 string(REGEX MATCH "[^\n]*error: [^\n]*" first "${output}")
 
 if(head STREQUAL "// builds")
