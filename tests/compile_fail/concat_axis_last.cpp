@@ -1,4 +1,4 @@
-// build error: \[concat\] expects the axis first, as in concat\(axis<0>, x, y\)
+// build error: \[concat\] expects the axis first, and then the tensors.*concat\(axis<0>, x, y\)
 // got: takes<concat,tensor<float,3>,tensor<float,3>,axis_t<0>>
 #include <deft/expr.hpp>
 using namespace deft;

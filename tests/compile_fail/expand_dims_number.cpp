@@ -1,4 +1,4 @@
-// build error: \[expand_dims\] expects an axis, and got a number: expand_dims\(x, axis<1>\)
+// build error: \[expand_dims\] expects an axis, .*, or a number: expand_dims\(x, axis<1>\)
 // got: takes<expand_dims,tensor<float,3>,int>
 #include <deft/expr.hpp>
 using namespace deft;

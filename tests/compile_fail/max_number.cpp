@@ -1,4 +1,4 @@
-// build error: \[max\] expects axes, and got a number: max\(x, axis<0>\), or max\(x, axes{0}\)
+// build error: \[max\] expects axes, and got a number: max\(x, axis<0>\), .*, or max\(x, axes{0}\)
 // got: takes<max,tensor<float,3>,int>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[max_pool\] expects a window as in max_pool\(x, window<2>\)
+// build error: \[max_pool\] expects a window, stride and padding as types, and got none, or
 // got: takes<max_pool,tensor<float,-1,28,28,1>,int>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[sum\] expects axes, and got a number: sum\(x, axis<0>\), or sum\(x, axes{0}\)
+// build error: \[sum\] expects axes, and got a number: sum\(x, axis<0>\), .*, or sum\(x, axes{0}\)
 // got: takes<sum,tensor<float,3>,int>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[where\] expects two values to choose from, as in where\(c, x, 0\)
+// build error: \[where\] expects a tensor of bool and two values .*, as in where\(c, x, 0\)
 // got: takes<where,tensor<bool,3>,tensor<float,3>>
 #include <deft/expr.hpp>
 using namespace deft;

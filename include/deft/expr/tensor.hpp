@@ -9,6 +9,8 @@
 
 namespace deft {
 
+class initializer;
+
 namespace detail {
 /// Says that an output is of the tensor's type, so that nothing is checked, nor compiled for it.
 struct known_type {};
@@ -110,6 +112,13 @@ class tensor : public detail::feed_forms<T, E...> {
     static_assert(detail::takes<tensor<T, E...>, V>,
                   "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");
+  }
+
+  template <std::same_as<initializer> I>
+  tensor(const I&) {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<tensor<T, E...>, I>,
+                  "[tensor] expects an expression, and got an initializer, which variables take: "
+                  "zeros(shape<2, 3>) is a tensor");
   }
   /// @endcond
 

@@ -64,12 +64,14 @@ auto argmax(const X& x, ext::source_location w = ext::here()) {
     return argmax(reshape(x, dims{dyn}, w), axis<0>, w);
 }
 /// @cond refused
-template <ext::expression X, std::integral A>
-auto argmax(const X&, A) {
-  static_assert(detail::takes<op::argmax, detail::got<X>, A>,
-                "[argmax] expects an axis, and got a number: argmax(x, axis<1>), or argmax(x, "
-                "axes{1}) where it is known only at run time");
-  return detail::refused();
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || detail::starts_with_number<Given...> ||
+         sizeof...(Given) > 1) detail::refused argmax(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::argmax, detail::got<X>, detail::got<Given>...>,
+      "[argmax] expects one axis, and neither a number nor keepdims: argmax(x, axis<1>), or "
+      "argmax(x, axes{1}) where it is known only at run time; expand_dims puts the axis back");
+  return {};
 }
 /// @endcond
 

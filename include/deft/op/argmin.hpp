@@ -57,12 +57,14 @@ auto argmin(const X& x, ext::source_location w = ext::here()) {
     return argmin(reshape(x, dims{dyn}, w), axis<0>, w);
 }
 /// @cond refused
-template <ext::expression X, std::integral A>
-auto argmin(const X&, A) {
-  static_assert(detail::takes<op::argmin, detail::got<X>, A>,
-                "[argmin] expects an axis, and got a number: argmin(x, axis<1>), or argmin(x, "
-                "axes{1}) where it is known only at run time");
-  return detail::refused();
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || detail::starts_with_number<Given...> ||
+         sizeof...(Given) > 1) detail::refused argmin(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::argmin, detail::got<X>, detail::got<Given>...>,
+      "[argmin] expects one axis, and neither a number nor keepdims: argmin(x, axis<1>), or "
+      "argmin(x, axes{1}) where it is known only at run time; expand_dims puts the axis back");
+  return {};
 }
 /// @endcond
 

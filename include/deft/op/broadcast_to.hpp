@@ -100,6 +100,17 @@ auto broadcast_to(const X& x, const Like& like, ext::source_location w = ext::he
   } else
     return detail::broadcast_like(any_tensor(x), any_tensor(like), w);
 }
+/// @cond refused
+template <std::int64_t... E, ext::expression X, class... Given>
+requires(sizeof...(E) > 0 || sizeof...(Given) == 0 ||
+         detail::starts_without_shape<Given...>) detail::refused
+    broadcast_to(const X&, const Given&...) {
+  static_assert(detail::takes<op::broadcast_to, detail::got<X>, detail::got<Given>...>,
+                "[broadcast_to] expects a shape, and got none, or something else: broadcast_to(x, "
+                "shape<2, 3>), or broadcast_to(x, {n, 3}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

@@ -61,6 +61,14 @@ requires(!ext::plain_element<T>) auto cast(const X&) {
                 "; for long long use std::int64_t, for other integers std::int32_t");
   return detail::refused();
 }
+template <ext::expression X, class... Given>
+requires(sizeof...(Given) == 0 || detail::starts_with_number<Given...>) detail::refused
+    cast(const X&, const Given&...) {
+  static_assert(detail::takes<op::cast, detail::got<X>, detail::got<Given>...>,
+                "[cast] expects an element type, and got none, or text: cast<double>(x), or "
+                "cast(x, dtype::float64) where it is known only at run time");
+  return {};
+}
 /// @endcond
 /// The same with a dtype known only at run time.
 inline any_tensor cast(const any_tensor& x, dtype to, ext::source_location w = ext::here()) {

@@ -80,6 +80,10 @@ struct dyn_along {
 };
 
 any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_location w);
+template <class V>
+inline constexpr bool is_tensors = false;
+template <expression X>
+inline constexpr bool is_tensors<std::vector<X>> = true;
 }  // namespace detail
 
 /// The tensors joined along an axis: `concat(axis<0>, a, b)` of (2,3) and (4,3) is (6,3). Dtypes
@@ -126,20 +130,27 @@ auto concat(axis_t<Axis>, const std::vector<X>& parts, ext::source_location w = 
         concat(axes{Axis}, all, w).handle(), w);
 }
 /// @cond refused
-template <ext::expression X, class... Rest>
-detail::refused concat(const X&, const Rest&...) {
-  static_assert(
-      detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
-      "[concat] expects the axis first, as in concat(axis<0>, x, y), or concat(axis<0>, v) "
-      "of a vector of tensors");
+template <int... A, class First, class... Rest>
+requires(ext::operand<First> || detail::is_tensors<First> ||
+         (std::same_as<First, axes> && (ext::expression<Rest> && ...))) detail::refused
+    concat(const First&, const Rest&...) {
+  static_assert(detail::takes<op::concat, detail::got<First>, detail::got<Rest>...>,
+                "[concat] expects the axis first, and then the tensors without braces: "
+                "concat(axis<0>, x, y), or concat(axis<0>, v) of a vector of tensors");
   return {};
 }
-template <ext::expression X, int Axis>
-detail::refused concat(std::initializer_list<X>, axis_t<Axis>) {
-  static_assert(
-      detail::takes<op::concat, detail::got<X>, axis_t<Axis>>,
-      "[concat] expects the axis first, as in concat(axis<0>, x, y), or concat(axis<0>, v) "
-      "of a vector of tensors");
+template <std::size_t N, class... Rest>
+detail::refused concat(const detail::listed (&)[N], const Rest&...) {
+  static_assert(detail::takes<op::concat, Rest...>,
+                "[concat] expects the axis first, and then the tensors without braces: "
+                "concat(axis<0>, x, y), or concat(axis<0>, v) of a vector of tensors");
+  return {};
+}
+template <int A, std::size_t N>
+detail::refused concat(axis_t<A>, const detail::listed (&)[N]) {
+  static_assert(detail::takes<op::concat, axis_t<A>>,
+                "[concat] expects the axis first, and then the tensors without braces: "
+                "concat(axis<0>, x, y), or concat(axis<0>, v) of a vector of tensors");
   return {};
 }
 /// @endcond

@@ -144,5 +144,13 @@ tensor<T, E...> constant(ndarray<T, E...> values, ext::source_location w = ext::
 }
 /// The same with a dtype and shape known only at run time.
 any_tensor constant(any_array values, ext::source_location w = ext::here());
+/// @cond refused
+template <ext::scalar... Value>
+requires(sizeof...(Value) > 1) detail::refused constant(Value...) {
+  static_assert(detail::takes<op::constant, Value...>,
+                "[constant] expects several values in braces: constant({1.f, 2.f, 3.f})");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -160,13 +160,13 @@ any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
 }
 
 /// @cond refused
-template <ext::expression X, ext::expression F, class Given, class... More>
-requires detail::number_or_text<Given>
-auto conv2d(const X&, const F&, const Given&, const More&...) {
-  static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<F>, Given>,
+template <ext::expression X, ext::expression F, class... Given>
+requires(detail::number_or_text<Given> || ...) detail::refused
+    conv2d(const X&, const F&, const Given&...) {
+  static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<F>, Given...>,
                 "[conv2d] expects stride and padding as in conv2d(x, w, stride<2>, padding::same), "
                 "and got a number or text");
-  return detail::refused();
+  return {};
 }
 /// @endcond
 

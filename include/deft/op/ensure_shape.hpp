@@ -49,5 +49,16 @@ auto ensure_shape(const X& x, shape_t<E...>, ext::source_location w = ext::here(
 /// The same with extents known only at run time.
 any_tensor ensure_shape(const any_tensor& x, const dims& shape,
                         ext::source_location w = ext::here());
+/// @cond refused
+template <std::int64_t... E, ext::expression X, class... Given>
+requires(sizeof...(E) > 0 || sizeof...(Given) == 0 ||
+         detail::starts_without_shape<Given...>) detail::refused
+    ensure_shape(const X&, const Given&...) {
+  static_assert(detail::takes<op::ensure_shape, detail::got<X>, detail::got<Given>...>,
+                "[ensure_shape] expects a shape, and got none, or something else: ensure_shape(x, "
+                "shape<dyn, 3>), or ensure_shape(x, {n, 3}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -51,11 +51,13 @@ any_tensor expand_dims(const X& x, const axes& a, ext::source_location w = ext::
   return detail::expand_checked(any_tensor(x), a.value, w);
 }
 /// @cond refused
-template <ext::expression X, std::integral A>
-detail::refused expand_dims(const X&, A) {
-  static_assert(detail::takes<op::expand_dims, detail::got<X>, A>,
-                "[expand_dims] expects an axis, and got a number: expand_dims(x, axis<1>), or "
-                "expand_dims(x, axes{1}) where it is known only at run time");
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || sizeof...(Given) == 0 ||
+         detail::starts_with_number<Given...>) detail::refused
+    expand_dims(const X&, const Given&...) {
+  static_assert(detail::takes<op::expand_dims, detail::got<X>, detail::got<Given>...>,
+                "[expand_dims] expects an axis, and got none, or a number: expand_dims(x, "
+                "axis<1>), or expand_dims(x, axes{1}) where it is known only at run time");
   return {};
 }
 /// @endcond

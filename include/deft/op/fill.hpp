@@ -8,6 +8,8 @@
 
 namespace deft::op {
 struct fill;        ///< broadcast_to; only messages use these names
+struct zeros;       ///< likewise
+struct ones;        ///< likewise
 struct zeros_like;  ///< likewise
 struct ones_like;   ///< likewise
 }  // namespace deft::op
@@ -17,6 +19,9 @@ namespace deft {
 namespace detail {
 any_tensor filled(const any_tensor& value, const run_extents& e, source_location w);
 any_tensor filled_like(const literal& value, const any_tensor& x, source_location w);
+/// Whether numbers are where a shape belongs, or a dtype is where zeros<T> has it.
+template <class First = dtype, class... More>
+inline constexpr bool misfills = number_or_text<First> || (std::same_as<More, dtype> || ...);
 
 template <class Shape, class X>
 constexpr bool refuse_fill() {
@@ -62,6 +67,15 @@ tensor<T, E...> zeros(shape_t<E...>, const detail::size_list& n,
 /// The same with a shape and dtype known only at run time.
 any_tensor zeros(const dims& shape, dtype type = dtype::float32,
                  ext::source_location w = ext::here());
+/// @cond refused
+template <ext::element T = float, std::int64_t... E, class... Given>
+requires(sizeof...(E) > 0 || detail::misfills<Given...>) detail::refused zeros(const Given&...) {
+  static_assert(detail::takes<op::zeros, T, Given...>,
+                "[zeros] expects a shape, and got numbers or a dtype: zeros(shape<2, 3>), "
+                "zeros<double>(shape<2, 3>), or zeros({n, 3}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 /// A tensor of ones, or of true, as zeros.
 template <ext::element T = float, std::int64_t... E>
@@ -77,6 +91,15 @@ tensor<T, E...> ones(shape_t<E...>, const detail::size_list& n,
 /// The same with a shape and dtype known only at run time.
 any_tensor ones(const dims& shape, dtype type = dtype::float32,
                 ext::source_location w = ext::here());
+/// @cond refused
+template <ext::element T = float, std::int64_t... E, class... Given>
+requires(sizeof...(E) > 0 || detail::misfills<Given...>) detail::refused ones(const Given&...) {
+  static_assert(detail::takes<op::ones, T, Given...>,
+                "[ones] expects a shape, and got numbers or a dtype: ones(shape<2, 3>), "
+                "ones<double>(shape<2, 3>), or ones({n, 3}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 /// A tensor of that value, in its dtype: `fill(shape<2, 3>, 0.5f)`, `fill<double>(shape<3>, 1)`.
 /// The value may be a scalar tensor.
@@ -128,6 +151,16 @@ any_tensor fill(const dims& shape, const V& value, ext::source_location w = ext:
   else
     return detail::filled(any_tensor(value), shape, w);
 }
+/// @cond refused
+template <class T = void, class First, class... More>
+requires(sizeof...(More) == 0 || ext::scalar<First>) detail::refused
+    fill(const First&, const More&...) {
+  static_assert(detail::takes<op::fill, detail::got<First>, detail::got<More>...>,
+                "[fill] expects a shape and then a value: fill(shape<2, 3>, 0.5f), or fill({n, 3}, "
+                "0.5f) where the shape is known only at run time");
+  return {};
+}
+/// @endcond
 
 /// Zeros in the dtype and shape of `x`, whose elements are not used.
 template <ext::expression X>

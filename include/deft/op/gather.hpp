@@ -89,6 +89,23 @@ auto gather(const P& params, const Indices& indices, axis_t<A>,
     return detail::refused();
   }
 }
+/// @cond refused
+template <ext::expression P, class... Given>
+requires(sizeof...(Given) == 0 || (detail::number_or_text<Given> || ...) ||
+         (std::same_as<Given, axes> || ...)) detail::refused gather(const P&, const Given&...) {
+  static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Given>...>,
+                "[gather] expects a tensor of indices alone, which are rows, along axis 0: "
+                "gather(x, i), gather(x, constant({0, 2})); transpose brings another axis there");
+  return {};
+}
+template <ext::expression P, std::size_t N>
+detail::refused gather(const P&, const std::int64_t (&)[N]) {
+  static_assert(detail::takes<op::gather, detail::got<P>>,
+                "[gather] expects a tensor of indices alone, which are rows, along axis 0: "
+                "gather(x, i), gather(x, constant({0, 2})); transpose brings another axis there");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

@@ -9,6 +9,10 @@
 
 namespace deft {
 
+namespace op {
+struct gradients;  ///< several operations; only messages use this name
+}
+
 namespace ext {
 
 namespace plan {
@@ -51,5 +55,15 @@ requires(sizeof...(X) > 0) auto gradients(const L& loss, const X&... x) {
   };
   return std::tuple<decltype(take(x))...>{take(x)...};
 }
+/// @cond refused
+template <ext::expression L, class... X>
+requires(!(ext::expression<X> && ...) ||
+         sizeof...(X) == 0) std::tuple<detail::refused> gradients(const L&, const X&...) {
+  static_assert(detail::takes<op::gradients, detail::got<L>, detail::got<X>...>,
+                "[gradients] expects a loss, and then the tensors or variables to differentiate it "
+                "by: gradients(loss, w, b), or gradients(loss, {w, b})");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -44,5 +44,20 @@ template <ext::expression... X, class K = ext::kernels_for<std::tuple<X...>>>
 ext::control_scope control_dependencies(const X&... ops) {
   return ext::control_scope({detail::node_of<X, K>(ops)...});
 }
+/// @cond refused
+template <std::size_t N>
+detail::refused group(const detail::listed (&)[N]) {
+  static_assert(detail::takes<op::group, detail::listed[N]>,
+                "[group] expects operations and tensors without braces, as in group(a, b)");
+  return {};
+}
+template <std::size_t N>
+detail::refused control_dependencies(const detail::listed (&)[N]) {
+  static_assert(detail::takes<op::group, detail::listed[N]>,
+                "[control_dependencies] expects operations and tensors without braces, as in "
+                "control_dependencies(a, b)");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

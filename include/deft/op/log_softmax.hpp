@@ -38,12 +38,13 @@ any_tensor log_softmax(const X& x, const axes& a, ext::source_location w = ext::
   return detail::add_log_softmax(any_tensor(x), a.value, w);
 }
 /// @cond refused
-template <ext::expression X, std::integral A>
-auto log_softmax(const X&, A) {
-  static_assert(detail::takes<op::log_softmax, detail::got<X>, A>,
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || detail::starts_with_number<Given...>) detail::refused
+    log_softmax(const X&, const Given&...) {
+  static_assert(detail::takes<op::log_softmax, detail::got<X>, detail::got<Given>...>,
                 "[log_softmax] expects an axis, and got a number: log_softmax(x, axis<1>), or "
                 "log_softmax(x, axes{1}) where it is known only at run time");
-  return detail::refused();
+  return {};
 }
 /// @endcond
 

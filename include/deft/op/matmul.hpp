@@ -89,6 +89,17 @@ template <ext::expression A, ext::expression B, class K = ext::kernels_for<A>>
 auto matmul(const A& a, const B& b, ext::source_location w = ext::here()) {
   return detail::matmul<false, false, K>(a, b, w);
 }
+/// @cond refused
+template <ext::operand A, ext::operand... B>
+requires(sizeof...(B) == 0 ||
+         (sizeof...(B) == 1 && (ext::scalar<A> || ... || ext::scalar<B>))) detail::refused
+    matmul(const A&, const B&...) {
+  static_assert(detail::takes<op::matmul, detail::got<A>, detail::got<B>...>,
+                "[matmul] expects two matrices, and got one, or a number: x * 3 multiplies each "
+                "element by a number");
+  return {};
+}
+/// @endcond
 
 namespace ext {
 

@@ -35,6 +35,14 @@ template <ext::expression X, detail::keep_choice Keep = detail::drop_axes,
 auto mean(const X& x, const axes& a, Keep keep = {}, ext::source_location w = ext::here()) {
   return mean<X, axes, Keep, K>(x, a, keep, w);
 }
+/// @cond refused
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || detail::misplaced_axes<Given...>) detail::refused
+    mean(const X&, const Given&...) {
+  detail::refuse_axes<op::mean, detail::got<X>, detail::got<Given>...>();
+  return {};
+}
+/// @endcond
 }  // namespace deft
 
 #include <deft/op/cast.hpp>

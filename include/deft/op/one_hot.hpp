@@ -69,5 +69,17 @@ any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::flo
                    ext::source_location w = ext::here()) {
   return detail::apply<K>(op::one_hot{depth, type}, w, indices);
 }
+/// @cond refused
+template <std::int64_t... Depth, ext::expression X, class... Given>
+requires(sizeof...(Depth) == 0 ? sizeof...(Given) == 0 || (detail::is_axis_type<Given> || ...)
+                               : (std::same_as<dtype, Given> || ...)) detail::refused
+    one_hot(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::one_hot, detail::got<X>, detail::got<Given>...>,
+      "[one_hot] expects a depth, and the dtype as a type: one_hot<10>(x), one_hot<10, double>(x), "
+      "or one_hot(x, n, dtype::float64) where they are known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -103,6 +103,25 @@ auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 
   } else
     return pad(any_tensor(x), before.value, after.value, value, w);
 }
+/// @cond refused
+template <ext::expression X, class... Given>
+requires(sizeof...(Given) < 2 || detail::starts_with_number<Given...>) detail::refused
+    pad(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::pad, detail::got<X>, detail::got<Given>...>,
+      "[pad] expects the numbers of elements before and after each axis: pad(x, before<1, 0>, "
+      "after<1, 2>), or pad(x, {1, 0}, {1, 2}) where they are known only at run time");
+  return {};
+}
+template <ext::expression X, std::size_t N>
+detail::refused pad(const X&, const std::int64_t (&)[N][2], double = 0) {
+  static_assert(
+      detail::takes<op::pad, detail::got<X>>,
+      "[pad] expects the numbers of elements before and after each axis: pad(x, before<1, 0>, "
+      "after<1, 2>), or pad(x, {1, 0}, {1, 2}) where they are known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

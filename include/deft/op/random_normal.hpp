@@ -50,6 +50,13 @@ requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto random_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_normal, shape_t<E...>>();
 }
+template <ext::scalar First, class... More>
+requires(sizeof...(More) != 1) detail::refused random_normal(First, const More&...) {
+  static_assert(detail::takes<op::random_normal, First, More...>,
+                "[random_normal] expects a shape first, and got numbers: random_normal(shape<2, "
+                "3>, 0.f, 0.1f); random_normal(0., 0.1) is an initializer");
+  return {};
+}
 /// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_normal_like(mean)`.
 template <ext::expression X>

@@ -64,6 +64,13 @@ requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto random_uniform(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::random_uniform, shape_t<E...>>();
 }
+template <ext::scalar First, class... More>
+requires(sizeof...(More) != 1) detail::refused random_uniform(First, const More&...) {
+  static_assert(detail::takes<op::random_uniform, First, More...>,
+                "[random_uniform] expects a shape first, and got numbers: random_uniform(shape<2, "
+                "3>, -1.f, 1.f); random_uniform(-1., 1.) is an initializer");
+  return {};
+}
 /// @endcond
 /// In the dtype and shape of `x`, whose elements are not used: `random_uniform_like(x) < 0.9f`.
 template <ext::expression X>

@@ -124,6 +124,18 @@ auto reshape(const X& x, const Like& like, ext::source_location w = ext::here())
   else
     return detail::reshape_like(any_tensor(x), any_tensor(like), w);
 }
+/// @cond refused
+template <std::int64_t... E, ext::expression X, class... Given>
+requires(sizeof...(E) > 0 || sizeof...(Given) == 0 ||
+         detail::starts_without_shape<Given...>) detail::refused
+    reshape(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::reshape, detail::got<X>, detail::got<Given>...>,
+      "[reshape] expects a shape, and got none, or something else: reshape(x, shape<dyn, 3>), "
+      "or reshape(x, {n, 3}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

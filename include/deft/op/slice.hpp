@@ -163,6 +163,17 @@ auto slice(const X& x, const detail::size_list& begin, const detail::size_list& 
   } else
     return part;
 }
+/// @cond refused
+template <ext::expression X, class... Given>
+requires(sizeof...(Given) < 2 || detail::starts_with_number<Given...> ||
+         (detail::is_axis_type<Given> || ...)) detail::refused slice(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::slice, detail::got<X>, detail::got<Given>...>,
+      "[slice] expects the first index and the size of each axis: slice(x, at<0, 2>, shape<dyn, "
+      "3>), or slice(x, {i, 0}, {n, 3}) where they are known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

@@ -82,12 +82,13 @@ any_tensor softmax(const X& x, const axes& a, ext::source_location w = ext::here
   return detail::add_softmax(any_tensor(x), a.value, w);
 }
 /// @cond refused
-template <ext::expression X, std::integral A>
-auto softmax(const X&, A) {
-  static_assert(detail::takes<op::softmax, detail::got<X>, A>,
+template <int... A, ext::expression X, class... Given>
+requires(sizeof...(A) > 0 || detail::starts_with_number<Given...>) detail::refused
+    softmax(const X&, const Given&...) {
+  static_assert(detail::takes<op::softmax, detail::got<X>, detail::got<Given>...>,
                 "[softmax] expects an axis, and got a number: softmax(x, axis<1>), or softmax(x, "
                 "axes{1}) where it is known only at run time");
-  return detail::refused();
+  return {};
 }
 /// @endcond
 

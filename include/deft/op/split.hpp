@@ -76,5 +76,19 @@ std::vector<any_tensor> split(const X& x, const axes& a, std::int64_t n,
   return detail::add_split(any_tensor(x), a.value, n, w);
 }
 /// @}
+/// @cond refused
+template <int... N, ext::expression X, class... Given>
+requires(sizeof...(Given) == 0 || detail::starts_with_number<Given...> ||
+         sizeof...(Given) + sizeof...(N) == 1) auto split(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::split, detail::got<X>, detail::got<Given>...>,
+      "[split] expects the number of parts as an argument of the template, or after the axis: "
+      "split<3>(x, axis<1>), or split(x, axis<1>, n) where it is known only at run time");
+  if constexpr (sizeof...(N) == 1)
+    return std::array<detail::refused, std::size_t{(N, ...)}>{};
+  else
+    return std::vector<detail::refused>();
+}
+/// @endcond
 
 }  // namespace deft

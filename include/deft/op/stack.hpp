@@ -77,20 +77,27 @@ auto stack(axis_t<A>, const std::vector<X>& parts, ext::source_location w = ext:
         stack(axes{A}, all, w).handle(), w);
 }
 /// @cond refused
-template <ext::expression X, class... Rest>
-detail::refused stack(const X&, const Rest&...) {
-  static_assert(
-      detail::takes<op::stack, detail::got<X>, detail::got<Rest>...>,
-      "[stack] expects the axis first, as in stack(axis<0>, x, y), or stack(axis<0>, v) of "
-      "a vector of tensors");
+template <int... A, class First, class... Rest>
+requires(ext::operand<First> || detail::is_tensors<First> ||
+         (std::same_as<First, axes> && (ext::expression<Rest> && ...))) detail::refused
+    stack(const First&, const Rest&...) {
+  static_assert(detail::takes<op::stack, detail::got<First>, detail::got<Rest>...>,
+                "[stack] expects the axis first, and then the tensors without braces: "
+                "stack(axis<0>, x, y), or stack(axis<0>, v) of a vector of tensors");
   return {};
 }
-template <ext::expression X, int A>
-detail::refused stack(std::initializer_list<X>, axis_t<A>) {
-  static_assert(
-      detail::takes<op::stack, detail::got<X>, axis_t<A>>,
-      "[stack] expects the axis first, as in stack(axis<0>, x, y), or stack(axis<0>, v) of "
-      "a vector of tensors");
+template <std::size_t N, class... Rest>
+detail::refused stack(const detail::listed (&)[N], const Rest&...) {
+  static_assert(detail::takes<op::stack, Rest...>,
+                "[stack] expects the axis first, and then the tensors without braces: "
+                "stack(axis<0>, x, y), or stack(axis<0>, v) of a vector of tensors");
+  return {};
+}
+template <int A, std::size_t N>
+detail::refused stack(axis_t<A>, const detail::listed (&)[N]) {
+  static_assert(detail::takes<op::stack, axis_t<A>>,
+                "[stack] expects the axis first, and then the tensors without braces: "
+                "stack(axis<0>, x, y), or stack(axis<0>, v) of a vector of tensors");
   return {};
 }
 /// @endcond

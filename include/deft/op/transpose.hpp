@@ -83,6 +83,24 @@ template <ext::expression X, class K = ext::kernels_for<X>>
 any_tensor transpose(const X& x, const axes& perm, ext::source_location w = ext::here()) {
   return detail::apply<K>(op::transpose{perm.value}, w, x);
 }
+/// The same in braces: `transpose(x, {0, 2, 1})`.
+template <ext::expression X, class K = ext::kernels_for<X>>
+any_tensor transpose(const X& x, std::initializer_list<std::int64_t> perm,
+                     ext::source_location w = ext::here()) {
+  return detail::apply<K>(op::transpose{dims(perm)}, w, x);
+}
+/// @cond refused
+template <int... P, ext::expression X, class... Given>
+requires(sizeof...(P) > 0 || detail::starts_with_number<Given...> ||
+         (detail::is_axis_type<Given> || ...)) detail::refused
+    transpose(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::transpose, detail::got<X>, detail::got<Given>...>,
+      "[transpose] expects a permutation of all axes, and got numbers or axes: transpose(x, "
+      "perm<1, 0>), or transpose(x, {1, 0}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft
 

@@ -44,6 +44,14 @@ requires(!detail::is_known<shape_t<E...>> &&
          (!ext::expression<Rest> && ...)) auto truncated_normal(shape_t<E...>, const Rest&...) {
   return detail::refuse_unsized<op::truncated_normal, shape_t<E...>>();
 }
+template <ext::scalar First, class... More>
+requires(sizeof...(More) > 0 && !(ext::scalar<More> && ...)) detail::refused
+    truncated_normal(First, const More&...) {
+  static_assert(detail::takes<op::truncated_normal, First, More...>,
+                "[truncated_normal] expects a shape first, and got a number: "
+                "truncated_normal(shape<2, 3>, 0.1f)");
+  return {};
+}
 /// @endcond
 /// In the dtype and shape of `x`, whose elements are not used.
 template <ext::expression X>

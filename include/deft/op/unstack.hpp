@@ -53,5 +53,15 @@ template <ext::expression X, class K = ext::kernels_for<X>>
 std::vector<any_tensor> unstack(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_unstack(any_tensor(x), a.value, w);
 }
+/// @cond refused
+template <ext::expression X, class... Given>
+requires(sizeof...(Given) == 0 || detail::starts_with_number<Given...>)
+    std::vector<detail::refused> unstack(const X&, const Given&...) {
+  static_assert(detail::takes<op::unstack, detail::got<X>, Given...>,
+                "[unstack] expects an axis, and got none, or a number: unstack(x, axis<0>), or "
+                "unstack(x, axes{0}) where it is known only at run time");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -26,10 +26,12 @@ auto where(const C& c, const X& x, const Y& y, ext::source_location w = ext::her
   return ext::make<op::where>(w, c, x, y);
 }
 /// @cond refused
-template <ext::expression C, ext::operand X>
-detail::refused where(const C&, const X&) {
-  static_assert(detail::takes<op::where, detail::got<C>, detail::got<X>>,
-                "[where] expects two values to choose from, as in where(c, x, 0)");
+template <ext::operand C, ext::operand... X>
+requires(sizeof...(X) < 2 || (ext::scalar<C> && sizeof...(X) == 2)) detail::refused
+    where(const C&, const X&...) {
+  static_assert(
+      detail::takes<op::where, detail::got<C>, detail::got<X>...>,
+      "[where] expects a tensor of bool and two values to choose from, as in where(c, x, 0)");
   return {};
 }
 /// @endcond

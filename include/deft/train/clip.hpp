@@ -9,8 +9,9 @@
 namespace deft {
 
 namespace op {
-struct clip_by_norm;  ///< several operations; only messages use this name
-}
+struct clip_by_norm;   ///< several operations; only messages use these names
+struct clip_by_value;  ///< likewise
+}  // namespace op
 
 /// Each element of x, at least `low` and at most `high`. NaN stays NaN.
 template <ext::expression X, ext::operand Low, ext::operand High>
@@ -18,6 +19,15 @@ auto clip_by_value(const X& x, const Low& low, const High& high,
                    ext::source_location w = ext::here()) {
   return minimum(maximum(x, low, w), high, w);
 }
+/// @cond refused
+template <ext::expression X, ext::operand... Limit>
+requires(sizeof...(Limit) < 2) detail::refused clip_by_value(const X&, const Limit&...) {
+  static_assert(detail::takes<op::clip_by_value, detail::got<X>, detail::got<Limit>...>,
+                "[clip_by_value] expects a low and a high limit: clip_by_value(x, 0, 1); one limit "
+                "alone is maximum(x, 0) or minimum(x, 1)");
+  return {};
+}
+/// @endcond
 
 /// x times norm / |x| if |x|, its Euclidean norm over all elements, is above `norm`. Throws
 /// invalid_argument if `norm` is a number that is not finite or not above 0, as the others do.
@@ -36,6 +46,14 @@ auto clip_by_norm(const X& x, const hyperparameter& norm, ext::source_location w
         clip_by_norm(any_tensor(detail::any_lower<K>(x, w)), norm, w).handle(), w);
   }
 }
+/// @cond refused
+template <ext::expression X>
+detail::refused clip_by_norm(const X&) {
+  static_assert(detail::takes<op::clip_by_norm, detail::got<X>>,
+                "[clip_by_norm] expects the largest norm, as in clip_by_norm(x, 1)");
+  return {};
+}
+/// @endcond
 
 /// The Euclidean norm of all gradients together, a scalar of double. Those that are empty count as
 /// 0. Throws invalid_argument if all are.

@@ -48,6 +48,12 @@ struct bare_activation {
   template <class F>
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> bare_activation(const F&);
 };
+/// Whether neither a name alone nor as many tensors follow, for a layer that takes one of both.
+template <int Tensors, class... Given>
+inline constexpr bool no_parameters_or_name =
+    ((ext::operand<Given> || number_or_text<Given>)&&...) &&
+    (0 + ... + int{ext::expression<Given>}) < Tensors &&
+    (sizeof...(Given) != 1 || (ext::operand<Given> && ...));
 }  // namespace detail
 
 /// Whether a layer trains: known while the graph is written, or a scalar of bool that a step feeds

@@ -16,6 +16,19 @@ struct conv2d_layer_options {
   bool shared = false;                 ///< as in dense_options
 };
 
+namespace detail {
+/// Whether neither filters nor a window follow the images, or no name; Filters: how many arguments
+/// of the template say their number.
+template <std::size_t Filters, class... Given>
+inline constexpr bool no_convolution = true;
+template <std::size_t Filters, class First>
+inline constexpr bool no_convolution<Filters, First> =
+    Filters == 0 ? std::integral<First> : !text<First>;
+template <std::size_t Filters, class First, class Second, class... More>
+inline constexpr bool no_convolution<Filters, First, Second, More...> =
+    Filters == 0 && std::integral<First> && !std::convertible_to<const Second&, dims>;
+}  // namespace detail
+
 /// activation(conv2d(x, kernel) + bias) for images x (batch, height, width, channels), with
 /// variables NAME/kernel of (size, channels, filters) and NAME/bias of (filters) under the name
 /// scopes in force: `conv2d(x, 32, {5, 5}, "conv1", {.activation = relu})`. Where the graph has
@@ -51,6 +64,14 @@ auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
   }
 }
 /// @cond refused
+template <std::int64_t... Filters, ext::expression X, class... Given>
+requires(detail::no_convolution<sizeof...(Filters), Given...>) detail::refused
+    conv2d(const X&, const Given&...) {
+  static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<Given>...>,
+                "[conv2d] expects filters, or their number, a window and a name: conv2d(x, w), "
+                "conv2d<32>(x, window<5>, \"conv1\"), or conv2d(x, 32, {5, 5}, \"conv1\")");
+  return {};
+}
 template <std::int64_t Filters, ext::typed_expression X>
 detail::refused conv2d(const X&, std::string_view, const conv2d_layer_options& = {}) {
   static_assert(detail::takes<op::conv2d, detail::got<X>>,

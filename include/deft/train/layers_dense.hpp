@@ -20,6 +20,12 @@ inline constexpr bool can_be_dense = [] {
          std::is_same_v<value_type_of<X>, value_type_of<B>> && x.n == 2 && w.n == 2 && b.n == 1 &&
          agree(x.e[1], w.e[0]) && agree(w.e[1], b.e[0]);
 }();
+/// Whether what follows x is neither weights and a bias nor units and a name.
+template <class... Given>
+inline constexpr bool no_dense = true;
+template <class First, class Second, class... More>
+inline constexpr bool no_dense<First, Second, More...> =
+    text<First> || std::is_arithmetic_v<Second>;
 }  // namespace detail
 
 /// x w + b, for x of (n,in), weights w of (in,out) and a bias b of (out). Dtypes and extents that
@@ -111,6 +117,14 @@ detail::refused dense(const X&, std::int64_t, const detail::bare_activation&) {
   static_assert(detail::takes<op::dense, detail::got<X>, std::int64_t>,
                 "[dense] expects a name, and its activation among the options, as in dense(x, 64, "
                 "\"fc\", {.activation = relu})");
+  return {};
+}
+template <ext::expression X, class... Given>
+requires(detail::no_dense<Given...>) detail::refused dense(const X&, const Given&...) {
+  static_assert(
+      detail::takes<op::dense, detail::got<X>, detail::got<Given>...>,
+      "[dense] expects units and a name, or weights and a bias: dense<10>(x, \"fc\"), dense(x, 10, "
+      "\"fc\"), dense(x, w, b); the number of inputs is the last extent of x");
   return {};
 }
 /// @endcond

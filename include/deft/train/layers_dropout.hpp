@@ -6,6 +6,10 @@
 
 namespace deft {
 
+namespace op {
+struct dropout;  ///< several operations; only messages use this name
+}
+
 /// Options of dropout.
 ///
 ///     placeholder<bool> training("training");
@@ -32,5 +36,15 @@ auto dropout(const X& x, double rate, const dropout_options& options = {},
   else
     return detail::add_dropout(any_tensor(x), rate, options, w);
 }
+/// @cond refused
+template <ext::expression X, ext::operand... Given>
+requires(sizeof...(Given) == 0 || sizeof...(Given) == 2) detail::refused
+    dropout(const X&, const Given&...) {
+  static_assert(detail::takes<op::dropout, detail::got<X>, detail::got<Given>...>,
+                "[dropout] expects a rate, and whether it trains among the options: dropout(x, "
+                "0.5), dropout(x, 0.5, {.training = training})");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

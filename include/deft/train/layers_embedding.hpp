@@ -58,5 +58,16 @@ auto embedding(const X& ids, std::string_view name, embedding_options options = 
   return ext::tensor_of<float, detail::with_one_more<ext::shape_type_of<X>, Width>>(
       embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());
 }
+/// @cond refused
+template <std::int64_t... N, ext::expression X, class... Given>
+requires(sizeof...(Given) < (sizeof...(N) == 2 ? 1 : 3)) detail::refused
+    embedding(const X&, const Given&...) {
+  static_assert(detail::takes<op::embedding, detail::got<X>, detail::got<Given>...>,
+                "[embedding] expects ids, the rows and columns of its table, and a name: "
+                "embedding<10'000, 64>(ids, \"words\"), embedding(ids, n, 64, \"words\"); "
+                "gather(table, ids) takes the rows of a tensor");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

@@ -77,11 +77,20 @@ auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, co
 }
 
 /// @cond refused
-template <ext::expression X>
-detail::refused layer_norm(const X&) {
-  static_assert(detail::takes<op::layer_norm, detail::got<X>>,
-                "[layer_norm] expects a name, as in layer_norm(x, \"norm\"), or a scale and an "
-                "offset");
+template <ext::expression X, class... Given>
+requires(detail::no_parameters_or_name<2, Given...>) detail::refused
+    layer_norm(const X&, const Given&...) {
+  static_assert(detail::takes<op::layer_norm, detail::got<X>, detail::got<Given>...>,
+                "[layer_norm] expects a name, as in layer_norm(x, \"norm\"), or layer_norm(x, "
+                "\"norm\", {.epsilon = 1e-5}), or a scale and an offset");
+  return {};
+}
+template <ext::expression X, class... Given>
+requires(detail::no_parameters_or_name<4, Given...>) detail::refused
+    batch_norm(const X&, const Given&...) {
+  static_assert(detail::takes<op::batch_norm, detail::got<X>, detail::got<Given>...>,
+                "[batch_norm] expects a name, as in batch_norm(x, \"norm\"), or batch_norm(x, "
+                "\"norm\", {.training = training}), or a mean, a variance, a scale and an offset");
   return {};
 }
 /// @endcond

@@ -12,6 +12,8 @@ namespace deft {
 namespace op {
 struct lstm_cell;  ///< several operations; only messages use these names
 struct gru_cell;
+struct lstm;
+struct gru;
 struct unroll;
 }  // namespace op
 
@@ -259,5 +261,36 @@ auto gru(const X& x, std::string_view name, const gru_options& options = {},
   return unrolled<R, H>{R(all.outputs.handle()), H(all.state.handle())};
 }
 /// @}
+/// @cond refused
+template <std::int64_t... Units, ext::expression X, class... Given>
+requires(sizeof...(Given) < (sizeof...(Units) == 1 ? 1 : 2))
+    unrolled<detail::refused, lstm_state<detail::refused>> lstm(const X&, const Given&...) {
+  static_assert(detail::takes<op::lstm, detail::got<X>, detail::got<Given>...>,
+                "[lstm] expects units and a name: lstm<16>(x, \"lstm\"), or lstm(x, 16, \"lstm\")");
+  return {};
+}
+template <std::int64_t... Units, ext::expression X, class... Given>
+requires(sizeof...(Given) < (sizeof...(Units) == 1 ? 1 : 2))
+    unrolled<detail::refused, detail::refused> gru(const X&, const Given&...) {
+  static_assert(detail::takes<op::gru, detail::got<X>, detail::got<Given>...>,
+                "[gru] expects units and a name: gru<16>(x, \"gru\"), or gru(x, 16, \"gru\")");
+  return {};
+}
+template <ext::expression X, ext::expression H, class... Given>
+lstm_state<detail::refused> lstm_cell(const X&, const H&, const Given&...) {
+  static_assert(detail::takes<op::lstm_cell, detail::got<X>, detail::got<H>, detail::got<Given>...>,
+                "[lstm_cell] expects its state as one, lstm_state{c, h}, and a kernel and a bias, "
+                "or a name: lstm_cell(x, lstm_state{c, h}, kernel, bias)");
+  return {};
+}
+template <ext::expression X, class H, class... Given>
+requires(detail::no_parameters_or_name<4, Given...>) detail::refused
+    gru_cell(const X&, const H&, const Given&...) {
+  static_assert(detail::takes<op::gru_cell, detail::got<X>, detail::got<H>, detail::got<Given>...>,
+                "[gru_cell] expects a state, and a name, or gates, a candidate and their biases: "
+                "gru_cell(x, h, \"cell\")");
+  return {};
+}
+/// @endcond
 
 }  // namespace deft

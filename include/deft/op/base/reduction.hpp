@@ -37,10 +37,6 @@ namespace deft::detail {
 struct every_axis {};
 struct drop_axes {};
 template <class A>
-inline constexpr bool is_axis_type = false;
-template <int... A>
-inline constexpr bool is_axis_type<axis_t<A...>> = true;
-template <class A>
 concept axes_choice = std::integral<A> || is_axis_type<A> || std::same_as<A, axes> ||
     std::same_as<A, every_axis> || std::same_as<A, keepdims_t>;
 template <class K>
@@ -76,33 +72,55 @@ any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* giv
 /// `dz` broadcast over the axes of `x` that `r` reduced: the gradient of a sum.
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
 
-/// An error that says what is wrong with the axes, or with a number where they belong.
-template <class Op, class X, class A>
+/// Whether numbers, text or a tensor follow where axes belong. (A single integer is for `reduce`.)
+template <class... Given>
+inline constexpr bool misplaced_axes = sizeof...(Given) > 1 && (number_or_text<Given> || ...);
+template <class Given>
+inline constexpr bool misplaced_axes<Given> = expression<Given> ||
+                                              (number_or_text<Given> && !std::integral<Given>);
+
+/// An error that says what is wrong with the axes, or with what is where they belong.
+template <class Op, class X, class... A>
 constexpr void refuse_axes() {
-  if constexpr (std::integral<A> && Op::name == "sum")
-    static_assert(takes<Op, X, A>,
-                  "[sum] expects axes, and got a number: sum(x, axis<0>), or sum(x, axes{0}) where "
-                  "they are known only at run time");
-  else if constexpr (std::integral<A> && Op::name == "mean")
-    static_assert(takes<Op, X, A>,
-                  "[mean] expects axes, and got a number: mean(x, axis<0>), or mean(x, axes{0}) "
-                  "where they are known only at run time");
-  else if constexpr (std::integral<A> && Op::name == "max")
-    static_assert(takes<Op, X, A>,
-                  "[max] expects axes, and got a number: max(x, axis<0>), or max(x, axes{0}) where "
-                  "they are known only at run time");
-  else if constexpr (std::integral<A>)
-    static_assert(takes<Op, X, A>,
-                  "[min] expects axes, and got a number: min(x, axis<0>), or min(x, axes{0}) where "
-                  "they are known only at run time");
+  constexpr bool number = sizeof...(A) == 0 || (number_or_text<A> || ...);
+  constexpr bool tensor = (expression<A> || ...);
+  if constexpr (Op::name == "sum" && tensor)
+    static_assert(takes<Op, X, A...>, "[sum] expects axes, and got a tensor: x + y adds two");
+  else if constexpr (Op::name == "sum" && number)
+    static_assert(takes<Op, X, A...>,
+                  "[sum] expects axes, and got a number: sum(x, axis<0>), sum(x, axis<0>, "
+                  "keepdims), or sum(x, axes{0}) where they are known only at run time");
   else if constexpr (Op::name == "sum")
-    static_assert(takes<Op, X, A>, "[sum] expects axes within the tensor's rank, each once");
+    static_assert(takes<Op, X, A...>, "[sum] expects axes within the tensor's rank, each once");
+  else if constexpr (Op::name == "mean" && tensor)
+    static_assert(takes<Op, X, A...>,
+                  "[mean] expects axes, and got a tensor: (x + y) / 2 is the mean of two");
+  else if constexpr (Op::name == "mean" && number)
+    static_assert(takes<Op, X, A...>,
+                  "[mean] expects axes, and got a number: mean(x, axis<0>), mean(x, axis<0>, "
+                  "keepdims), or mean(x, axes{0}) where they are known only at run time");
   else if constexpr (Op::name == "mean")
-    static_assert(takes<Op, X, A>, "[mean] expects axes within the tensor's rank, each once");
+    static_assert(takes<Op, X, A...>, "[mean] expects axes within the tensor's rank, each once");
+  else if constexpr (Op::name == "max" && tensor)
+    static_assert(takes<Op, X, A...>,
+                  "[max] expects axes, and got a tensor: maximum(x, y) is elementwise");
+  else if constexpr (Op::name == "max" && number)
+    static_assert(
+        takes<Op, X, A...>,
+        "[max] expects axes, and got a number: max(x, axis<0>), max(x, axis<0>, keepdims), or "
+        "max(x, axes{0}) where they are known only at run time; maximum(x, 0) is elementwise");
   else if constexpr (Op::name == "max")
-    static_assert(takes<Op, X, A>, "[max] expects axes within the tensor's rank, each once");
-  else
-    static_assert(takes<Op, X, A>, "[min] expects axes within the tensor's rank, each once");
+    static_assert(takes<Op, X, A...>, "[max] expects axes within the tensor's rank, each once");
+  else if constexpr (Op::name == "min" && tensor)
+    static_assert(takes<Op, X, A...>,
+                  "[min] expects axes, and got a tensor: minimum(x, y) is elementwise");
+  else if constexpr (Op::name == "min" && number)
+    static_assert(
+        takes<Op, X, A...>,
+        "[min] expects axes, and got a number: min(x, axis<0>), min(x, axis<0>, keepdims), or "
+        "min(x, axes{0}) where they are known only at run time; minimum(x, 0) is elementwise");
+  else if constexpr (Op::name == "min")
+    static_assert(takes<Op, X, A...>, "[min] expects axes within the tensor's rank, each once");
 }
 
 template <class Op, class K, class X, class A, class Keep>

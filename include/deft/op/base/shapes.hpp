@@ -100,4 +100,31 @@ inline constexpr bool is_numeric_expression = true;
 template <typed_expression X>
 inline constexpr bool is_numeric_expression<X> = is_numeric(dtype_of<value_type_of<X>>);
 
+template <class A>
+inline constexpr bool is_axis_type = false;
+template <int... A>
+inline constexpr bool is_axis_type<axis_t<A...>> = true;
+
+// What refusing overloads look for: arguments as other libraries take them.
+
+/// Where axes, a shape, a window or options belong.
+template <class Given>
+concept number_or_text = std::is_arithmetic_v<Given> ||
+    (!expression<Given> && std::convertible_to<const Given&, std::string_view>);
+/// Whether the first argument after the tensor is one; false if there is none.
+template <class First = dims, class...>
+inline constexpr bool starts_with_number = number_or_text<First>;
+template <class First>
+inline constexpr bool is_shape_type = std::convertible_to<const First&, dims>;
+template <std::int64_t... E>
+inline constexpr bool is_shape_type<shape_t<E...>> = true;
+/// Whether it is neither a shape nor a tensor that has one; false if there is none.
+template <class First = dims, class...>
+inline constexpr bool starts_without_shape = !expression<First> && !is_shape_type<First>;
+/// Tensors in braces, of one type or several.
+struct listed {
+  template <expression X>
+  listed(const X& x);  // NOLINT: implicit on purpose
+};
+
 }  // namespace deft::detail

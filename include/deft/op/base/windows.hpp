@@ -98,10 +98,6 @@ constexpr window_fault window_shape(const dims& x, const dims& window, const dim
 }  // namespace deft::op
 
 namespace deft::detail {
-/// Where a stride, a window or padding belongs.
-template <class Given>
-concept number_or_text =
-    std::is_arithmetic_v<Given> || std::convertible_to<const Given&, std::string_view>;
 template <class X>
 inline constexpr bool is_images = extents_of<X>.n == 4;
 }  // namespace deft::detail

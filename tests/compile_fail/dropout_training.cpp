@@ -1,0 +1,6 @@
+// build error: \[dropout\] expects a rate, and.* dropout\(x, 0.5, {.training = training}\)
+// got: takes<dropout,tensor<float,-1,3>,double,bool>
+#include <deft/deft.hpp>
+using namespace deft;
+placeholder<float, dyn, 3> x("x");
+auto y = dropout(x, 0.5, true);
