@@ -139,6 +139,27 @@ TEST_CASE_TEMPLATE("powers are std::pow's, also with the exponents that take a p
     }
 }
 
+TEST_CASE_TEMPLATE("some lanes are loaded and stored, none to all", T, float, double, std::int32_t,
+                   std::int64_t, std::uint8_t) {
+  const auto check = []<int L>(std::integral_constant<int, L>) {
+    const auto from = values<T>(L, 3);
+    for (int n = 0; n <= L; ++n) {
+      CAPTURE(n);
+      // Exactly n elements, so that a sanitizer sees what lies beyond.
+      std::vector<T> some(from.data(), from.data() + n), to(static_cast<std::size_t>(n));
+      const auto p = cpu::load_some<L>(some.data(), n, T(77));
+      auto wanted = some;
+      wanted.resize(static_cast<std::size_t>(L), T(77));
+      CHECK(lanes(p) == wanted);
+      cpu::store_some(to.data(), p, n);
+      CHECK(to == some);
+    }
+  };
+  constexpr int L = cpu::register_bytes / static_cast<int>(sizeof(T));
+  check(std::integral_constant<int, L>());
+  check(std::integral_constant<int, 2 * L>());
+}
+
 TEST_CASE("a zero divisor in a single lane is an error") {
   constexpr int L = cpu::register_bytes / 4;
   for (int i = 0; i < L; ++i) {
