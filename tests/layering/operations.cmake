@@ -2,6 +2,8 @@
 # cmake -D ROOT=include/deft -P operations.cmake: outside op/ and the kernels of devices a particular
 # operation is named only where it is constructed. Whoever adds a line here asks first whether op_def
 # could say it.
+cmake_minimum_required(VERSION 3.25)
+cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 set(most 16)
 set(mention "record_of<op::|op::[a-z_]+::name|find_op\\(\"|op(->name|\\.name)? *[!=]= *\"")
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.hpp ${ROOT}/*.ipp)

@@ -4,15 +4,16 @@
 //     # what stands behind a # at the start of a line is a comment
 //     sum axes=(0,-1) keepdims=true     an operation of the catalog and its attributes
 //       for float int32                 the dtypes that T stands for
-//       in {{1, 2}, {3, 4}}             an array of T; also int32{0, 1}, 5, (2,3){7}, (9){1, 2,
-//       ...} out {{10}}                      what it yields, one line for each output within 2
-//       units in the last place; without this line, the same value within 2 of 1 and of what is
-//       smaller than 1, those of 1 error [sum] expects axes        in the place of outputs: words
-//       of the message
+//       in {{1, 2}, {3, 4}}             an array of T; or int32{0, 1}, 5, (2,3){7}, (9){1, 2, ...}
+//       out {{10}}                      what it yields, one line for each output
+//       within 2                        units in the last place; without this line, the same value
+//       within 2 of 1                   and of what is smaller than 1, those of 1
+//       error [sum] expects axes        in the place of outputs: words of the message
 //
-// Without `for`, T is each dtype that the shape rule takes. Values are numbers, true, false, nan,
-// inf, and max, lowest and tiny (the smallest positive one) of the dtype. As an output, -0 and +0
-// are what they say, and 0 is either. With a shape, one value fills it, and dots continue two.
+// Without `for`, T is each dtype that the shape rule takes, bool too if it does. Values are
+// numbers, true, false, nan, inf, and max, lowest and tiny (the smallest positive one) of the
+// dtype. As an output, -0 and +0 are what they say, and 0 is either. With a shape, one value fills
+// it, and dots continue two.
 #pragma once
 #include <algorithm>
 #include <charconv>

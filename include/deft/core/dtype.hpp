@@ -238,7 +238,8 @@ using integer_of = std::conditional_t<
 /// Calls `f.template operator()<integer_of<…>>()` for elements of `size` bytes.
 template <class F>
 constexpr decltype(auto) visit_size(std::size_t size, F&& f) {
-  static_assert(all_sizes_are<1, 4, 8>, "a size that is not among those below");
+  static_assert(all_sizes_are<1, 4, 8>,
+                "elements of another size: add it below, and to integer_of");
   if (size == 8) return f.template operator()<integer_of<8>>();
   if (size == 4) return f.template operator()<integer_of<4>>();
   if (size == 1) return f.template operator()<integer_of<1>>();

@@ -89,11 +89,13 @@ struct device_kind {
                                                        const device_settings& settings) = nullptr;
 };
 
-/// Makes a kind known, whose devices every task that is made afterwards has. See registry.
+/// Makes a kind known, whose devices every task that is made afterwards has. `k` must live as long
+/// as the process. See registry.
 class registered_device_kind : public registry<registered_device_kind>::link {
  public:
   static registry<registered_device_kind> all;
   registered_device_kind(const device_kind& k) : kind_(k) { all.add(*this); }  // NOLINT: implicit
+  registered_device_kind(const device_kind&&) = delete;
 
   const device_kind& kind() const { return kind_; }
 

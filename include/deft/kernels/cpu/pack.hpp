@@ -32,19 +32,7 @@ template <int Bytes, int L>
 inline constexpr int register_lanes = scalar_registers ? 1 : std::min(L, register_bytes / Bytes);
 
 template <int Bytes>
-struct lane_type;
-template <>
-struct lane_type<1> {
-  using type = std::int8_t;
-};
-template <>
-struct lane_type<4> {
-  using type = std::int32_t;
-};
-template <>
-struct lane_type<8> {
-  using type = std::int64_t;
-};
+using mask_lane = std::make_signed_t<integer_of<Bytes>>;
 
 }  // namespace detail
 
@@ -84,7 +72,7 @@ struct mask : num::operators<mask<S, L>, mask<S, L>> {
   static constexpr int lanes = L;
   static constexpr int width = detail::register_lanes<S, L>;
   static constexpr int count = L / width;
-  vec<typename detail::lane_type<S>::type, width> v[std::size_t{count}];
+  vec<detail::mask_lane<S>, width> v[std::size_t{count}];
 };
 
 template <class P>
