@@ -204,6 +204,13 @@ TEST_CASE("convolutions and pools as large as a threshold") {
                      max_pool(x[0], {.window = {3, 2}, .stride = {2, 1}});
             }));
     });
+  for (const std::int64_t registers : {0, 4, 8, 16, 32})
+    around(registers + thresholds::few_channels, [&](auto n) {
+      check({{2, 7, 6, n}}, with_gradients([](const auto& x) {
+              return avg_pool(x[0], {.window = {2, 2}, .stride = {2, 2}}) +
+                     max_pool(x[0], {.window = {2, 2}, .stride = {2, 2}});
+            }));
+    });
   const auto check_average = [](const dims& x, const dims& window) {
     check({x}, with_gradients([=](const auto& in) {
             return avg_pool(in[0], {.window = window, .stride = {1, 1}});

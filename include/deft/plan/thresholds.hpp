@@ -124,6 +124,11 @@ inline constexpr std::int64_t transposed_square = 16;
 /// Elements of a narrow type that are computed with at once.
 inline constexpr std::int64_t widened_block = 512;
 
+// Pools.
+
+/// Channels that are taken one by one, where they do not fill a register.
+inline constexpr std::int64_t few_channels = 3;
+
 // Convolutions.
 
 /// Bytes of an image, or of a gradient, that are worked on at a time.
