@@ -20,9 +20,22 @@ TEST_CASE("numbers are split into a power of two and a mantissa") {
   }
 }
 
+TEST_CASE("numbers are split as floats, too") {
+  for (float x : {1.f, 0.5f, 3.75f, 0x1.fffffep-1f, 0x1p-126f, 1e30f, 0.3f}) {
+    CAPTURE(x);
+    int exponent = 0;
+    const float mantissa = 2 * std::frexp(x, &exponent);
+    const auto parts = num::split(num::lane<float>(x));
+    CHECK(parts.exponent.v == static_cast<float>(exponent - 1));
+    CHECK(parts.mantissa.v == mantissa);
+  }
+}
+
 TEST_CASE("polynomials begin with the constant") {
+  CHECK(num::polynomial(lane(10), {4., 3.}).v == 34);
   CHECK(num::polynomial(lane(10), {4., 3., 2.}).v == 234);
-  CHECK(num::polynomial(lane(10), {4.}).v == 4);
+  CHECK(num::polynomial(lane(10), {4., 3., 2., 1., 7., 5.}).v == 571234);
+  CHECK(num::polynomial(num::lane<float>(10), {4.f, 3.f, 2.f, 1.f}).v == 1234);
 }
 
 TEST_CASE("the logarithm agrees with the standard library's to rounding") {
@@ -46,5 +59,23 @@ TEST_CASE("the percentage points of the normal distribution are the published on
     CAPTURE(p);
     CHECK(std::erfc(-num::normal_of(lane(p)).v / std::sqrt(2.)) / 2 ==
           doctest::Approx(p).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("floats within a distance of the middle are those of the percentage points") {
+  using single = num::lane<float>;
+  CHECK(num::negative_logarithm(single(1)).v == 0);
+  for (float y = 0x1p-23f; y < 1; y *= 1.0371f) {
+    CAPTURE(y);
+    CHECK(num::negative_logarithm(single(y)).v == doctest::Approx(-std::log(y)).epsilon(2e-7));
+  }
+  CHECK(num::symmetric_normal_of(single(0)).v == 0);
+  for (int i = 1; i < 1 << 24; i += 1009) {
+    const float x = static_cast<float>(i) * 0x1p-24f;
+    CAPTURE(x);
+    const double z = num::normal_of(lane((1 + static_cast<double>(x)) / 2)).v;
+    const float got = num::symmetric_normal_of(single(x)).v;
+    CHECK(std::abs(got - z) <= 5e-7 * z);
+    CHECK(num::symmetric_normal_of(single(-x)).v == -got);
   }
 }

@@ -115,6 +115,28 @@ TEST_CASE_TEMPLATE("a row folded in pieces has the bits of one folded at once", 
   if constexpr (std::is_floating_point_v<T>) check<T>(fold_kind::mean);
 }
 
+TEST_CASE_TEMPLATE("rows folded together have the bits of each by itself", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t) {
+  std::vector<fold_kind> kinds{fold_kind::sum, fold_kind::max, fold_kind::min};
+  if constexpr (std::is_floating_point_v<T>) kinds.push_back(fold_kind::mean);
+  for (const fold_kind kind : kinds) {
+    const auto& f = cpu::find_fold(kind, dtype_of<T>);
+    for (std::int64_t n = 1; n < 150; ++n)
+      for (std::int64_t rows : {1, 15, 16, 17, 70}) {
+        CAPTURE(n);
+        CAPTURE(rows);
+        const auto x = values<T>(rows * n, static_cast<std::uint64_t>(n));
+        std::vector<T> together(static_cast<std::size_t>(rows));
+        f.rows(x.data(), rows, n, together.data());
+        for (std::int64_t r = 0; r < rows; ++r) {
+          T alone;
+          f.rows(x.data() + r * n, 1, n, &alone);
+          if (!same_bits(together[static_cast<std::size_t>(r)], alone)) CHECK(r == -1);
+        }
+      }
+  }
+}
+
 TEST_CASE_TEMPLATE("columns folded row by row have the bits of those folded at once", T, float,
                    double, std::int32_t, std::uint8_t) {
   for (std::int64_t n : {1, 5, 10, 63, 64, 100, 700})

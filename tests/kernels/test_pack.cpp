@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <deft/core/philox.hpp>
 #include <deft/kernels/cpu/pack.hpp>
+#include <numeric>
 
 #include "arrays.hpp"
 #include "testing.hpp"
@@ -115,6 +117,38 @@ TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are accurate to a few units at the e
   }
 }
 
+TEST_CASE("sines and cosines of doubles are accurate everywhere, also next to their zeros") {
+  constexpr int L = cpu::register_bytes / sizeof(double);
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> at = values<double>(64, 5);
+  at.insert(at.end(), {0., -0., inf, -inf, 1e6, -1e6, std::nextafter(1e6, 2e6), 1e22, 5e-324});
+  for (int k = -40; k < 40; ++k)
+    for (const double x : {k * 1.5707963267948966, k * 39999. * 0.78539816339744831, k / 7.})
+      at.push_back(x);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    INFO(str(at[i]));
+    double x[L];
+    for (int l = 0; l < L; ++l) x[l] = at[(i + static_cast<std::size_t>(l)) % at.size()];
+    const auto p = cpu::load<double, L>(x);
+    CHECK(close(lanes(num::sin(p))[0], std::sin(at[i]), 3));
+    CHECK(close(lanes(num::cos(p))[0], std::cos(at[i]), 3));
+    if (at[i] == 0) CHECK(std::signbit(lanes(num::sin(p))[0]) == std::signbit(at[i]));
+    // A lane does not depend on the others.
+    CHECK(close(lanes(num::sin(cpu::broadcast<double, L>(at[i])))[0], lanes(num::sin(p))[0], 0));
+  }
+}
+
+TEST_CASE("floats to powers are rounded almost exactly") {
+  constexpr int L = cpu::register_bytes / sizeof(float);
+  philox_stream random(7);
+  for (int i = 0; i < 5000; ++i) {
+    const float x = std::exp2(random.uniform(-40, 40)), y = random.uniform(-4, 4);
+    INFO(str(x, " to the power of ", y));
+    const float got = lanes(num::pow(cpu::broadcast<float, L>(x), cpu::broadcast<float, L>(y)))[0];
+    CHECK(close(got, static_cast<float>(std::pow(double{x}, double{y})), 1));
+  }
+}
+
 TEST_CASE_TEMPLATE("powers are std::pow's, also with the exponents that take a product", T, float,
                    double) {
   constexpr int L = cpu::register_bytes / sizeof(T);
@@ -137,6 +171,28 @@ TEST_CASE_TEMPLATE("powers are std::pow's, also with the exponents that take a p
       CHECK(std::signbit(one[0]) == std::signbit(expected));
       CHECK(std::memcmp(&one.back(), &other.back(), sizeof(T)) == 0);
     }
+}
+
+TEST_CASE_TEMPLATE("some lanes are loaded and stored, none to all", T, float, double, std::int32_t,
+                   std::int64_t, std::uint8_t) {
+  const auto check = []<int L>(std::integral_constant<int, L>) {
+    std::vector<T> from(static_cast<std::size_t>(L));
+    std::iota(from.begin(), from.end(), T(1));
+    for (int n = 0; n <= L; ++n) {
+      CAPTURE(n);
+      // Exactly n elements, so that a sanitizer sees what lies beyond.
+      std::vector<T> some(from.data(), from.data() + n), to(static_cast<std::size_t>(n));
+      const auto p = cpu::load_some<L>(some.data(), n, T(77));
+      auto wanted = some;
+      wanted.resize(static_cast<std::size_t>(L), T(77));
+      CHECK(lanes(p) == wanted);
+      cpu::store_some(to.data(), p, n);
+      CHECK(to == some);
+    }
+  };
+  constexpr int L = cpu::register_bytes / static_cast<int>(sizeof(T));
+  check(std::integral_constant<int, L>());
+  check(std::integral_constant<int, 2 * L>());
 }
 
 TEST_CASE("a zero divisor in a single lane is an error") {

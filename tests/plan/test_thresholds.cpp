@@ -163,13 +163,29 @@ TEST_CASE("softmax and its cross entropy of rows as long, or as many, as a thres
   around(thresholds::softmax_chunk, [&](auto n) { check_rows(3, n); });
   around(thresholds::softmax_chunk / 16, [&](auto rows) { check_rows(rows, 16); });
   for (const std::int64_t lanes : {2, 4, 8, 16})
-    for (const std::int64_t size : {lanes, lanes * thresholds::addends_together})
-      around(size, [&](auto n) { check_rows(33, n); });
+    for (const std::int64_t packs : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
+                                     thresholds::softmax_packs, thresholds::addends_together})
+      around(lanes * packs, [&](auto n) { check_rows(33, n); });
   // A leaf has so many registers, and the first level of sums so many leaves.
   constexpr std::int64_t leaf = thresholds::addends_together * cpu::register_bytes / 4;
   around(leaf * thresholds::addends_together, [&](auto n) {
     check({{2, n}, {2, n}}, losses, of_losses);
   });
+}
+
+TEST_CASE("first places in rows as long as a threshold") {
+  const auto places = [](const std::vector<any_tensor>& x) {
+    const auto as_x = [&](const any_tensor& t) {
+      return x[0].type() == dtype::float64 ? any_tensor(cast<double>(t)) : cast<float>(t);
+    };
+    return std::vector<any_tensor>{as_x(argmax(x[0], axes{1})), as_x(argmin(x[0], axes{1})),
+                                   max(x[0], axes{1})};
+  };
+  for (const std::int64_t size : {thresholds::compared_one_by_one, thresholds::compared_alone,
+                                  thresholds::searched_block, 2 * thresholds::searched_block})
+    around(size, [&](auto n) { check({{1, n}}, places), check({{70, n}}, places); });
+  for (const std::int64_t lanes : {2, 4, 8, 16, 32, 64})
+    around(lanes, [&](auto n) { check({{1, n}}, places), check({{33, n}}, places); });
 }
 
 TEST_CASE("convolutions and pools as large as a threshold") {
@@ -186,6 +202,13 @@ TEST_CASE("convolutions and pools as large as a threshold") {
       check({{2, 9, 8, n}}, with_gradients([](const auto& x) {
               return avg_pool(x[0], {.window = {3, 2}, .stride = {2, 1}}) +
                      max_pool(x[0], {.window = {3, 2}, .stride = {2, 1}});
+            }));
+    });
+  for (const std::int64_t registers : {0, 4, 8, 16, 32})
+    around(registers + thresholds::few_channels, [&](auto n) {
+      check({{2, 7, 6, n}}, with_gradients([](const auto& x) {
+              return avg_pool(x[0], {.window = {2, 2}, .stride = {2, 2}}) +
+                     max_pool(x[0], {.window = {2, 2}, .stride = {2, 2}});
             }));
     });
   const auto check_average = [](const dims& x, const dims& window) {

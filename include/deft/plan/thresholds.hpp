@@ -96,7 +96,19 @@ inline constexpr std::int64_t addends_together = 64;
 /// Rows that have the same index, likewise: a part, of which so many are one of the next level.
 inline constexpr std::int64_t rows_together = 64;
 
+// Rows of which the first of the largest elements is looked for.
+
+/// Up to so many elements are compared one by one, though there are other rows to go with.
+inline constexpr std::int64_t compared_one_by_one = 4;
+/// Up to so many also where a row is alone.
+inline constexpr std::int64_t compared_alone = 32;
+/// Of which the largest is found first, and then its place.
+inline constexpr std::int64_t searched_block = 1024;
+
 // Softmax and its cross entropy.
+
+/// Registers of a row up to which rows go together, as many as a register has lanes.
+inline constexpr std::int64_t softmax_packs = 4;
 
 /// Elements of the rows of a chunk.
 inline constexpr std::int64_t softmax_chunk = 8192;
@@ -111,6 +123,11 @@ inline constexpr std::int64_t moved_bytes = 1 << 17, indexed_bytes = 1 << 16;
 inline constexpr std::int64_t transposed_square = 16;
 /// Elements of a narrow type that are computed with at once.
 inline constexpr std::int64_t widened_block = 512;
+
+// Pools.
+
+/// Channels that are taken one by one, where they do not fill a register.
+inline constexpr std::int64_t few_channels = 3;
 
 // Convolutions.
 

@@ -3,6 +3,7 @@
 // argmax, argmin, first_max, first_min.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deft/kernels/cpu/indices.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
@@ -58,24 +59,89 @@ DEFT_ALWAYS_INLINE bool beats(T x, T best) {
     return better;
 }
 
-/// The first place of the largest, or smallest, of n elements in a line.
+/// The first places of the largest, or smallest, elements of rows.
 template <class How, class T>
-std::int64_t place_in_row(const T* x, std::int64_t n) {
-  if (n <= 32) {  // without a branch: which one it is cannot be foreseen
-    T best = x[0];
-    std::int64_t at = 0;
-    for (std::int64_t i = 1; i < n; ++i) {
-      const bool better = beats<How>(x[i], best);
-      best = better ? x[i] : best;
-      at = better ? i : at;
+struct first_places {
+  using engine = fold<T, How>;
+  static constexpr int L = engine::L;
+  static constexpr bool by_lanes = engine::folds_together;
+  /// A lane's index, within a block.
+  using lane_index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  using indices = pack<lane_index, L>;
+
+  static void rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t* to) {
+    std::int64_t r = 0;
+    if constexpr (by_lanes)
+      if (n > thresholds::compared_one_by_one && n < engine::W)
+        for (; r + L <= rows; r += L) {
+          T best[L];
+          engine::rows(x + r * n, L, n, best);
+          indices first[L];
+          for (int k = 0; k < L; ++k) first[k] = lanes_with(x + (r + k) * n, n, best[k]);
+          lane_index places[L];
+          store(places, fold<lane_index, smallest>::across_each(first));
+          std::copy(places, places + L, to + r);
+        }
+    for (; r < rows; ++r) to[r] = row(x + r * n, n);
+  }
+
+ private:
+  static std::int64_t row(const T* x, std::int64_t n) {
+    if (n <= thresholds::compared_alone) {  // without a branch: which one it is cannot be foreseen
+      T best = x[0];
+      std::int64_t at = 0;
+      for (std::int64_t i = 1; i < n; ++i) {
+        const bool better = beats<How>(x[i], best);
+        best = better ? x[i] : best;
+        at = better ? i : at;
+      }
+      return at;
     }
+    // Its block first, which is still in cache.
+    constexpr std::int64_t block = thresholds::searched_block;
+    T best = engine::row(x, std::min(n, block));
+    std::int64_t at = 0;
+    for (std::int64_t i = block; i < n; i += block)
+      if (const T b = engine::row(x + i, std::min(n - i, block)); beats<How>(b, best))
+        best = b, at = i;
+    x += at, n = std::min(n - at, block);
+    if constexpr (by_lanes) {
+      return at + fold<lane_index, smallest>::across(lanes_with(x, n, best));
+    } else {
+      std::int64_t i = 0;
+      while (i + 1 < n && !is_at(x[i], best)) ++i;
+      return at + i;
+    }
+  }
+  /// In each lane the first index, of those that fall to it, of an element that is `best`.
+  static DEFT_ALWAYS_INLINE indices lanes_with(const T* x, std::int64_t n, T best) {
+    static constexpr auto numbers = [] {
+      std::array<lane_index, L> a{};
+      for (int i = 0; i < L; ++i) a[static_cast<std::size_t>(i)] = i;
+      return a;
+    }();
+    const auto most = broadcast<T, L>(best);
+    indices at = broadcast<lane_index, L>(greatest_of<lane_index>);
+    indices now = load<lane_index, L>(numbers.data());
+    const auto take = [&](const pack<T, L>& v) DEFT_INLINED {
+      at = num::minimum(at, num::select(is_at(v, most), now, at));
+      now = now + L;
+    };
+    std::int64_t i = 0;
+    for (; i + L <= n; i += L) take(load<T, L>(x + i));
+    // What stands in the lanes beyond comes after an element that is `best`.
+    if (i < n) take(load_some<L>(x + i, n - i, best));
     return at;
   }
-  const T most = fold<T, How>::row(x, n);
-  for (std::int64_t i = 0; i < n; ++i)
-    if (x[i] == most || (most != most && x[i] != x[i])) return i;
-  return 0;
-}
+  /// Where one element is NaN, so is `best`.
+  template <class V>
+  static DEFT_ALWAYS_INLINE auto is_at(const V& x, const V& best) {
+    if constexpr (is_floating_type<T>)
+      return x == best || x != x;
+    else
+      return x == best;
+  }
+};
 
 template <class Op, class How, class T>
 class kernel_of<spec::first_place<Op, How>, T> final : public spec::first_place<Op, How> {
@@ -96,16 +162,14 @@ class kernel_of<spec::first_place<Op, How>, T> final : public spec::first_place<
     const std::int64_t some = std::max<std::int64_t>(
         1, thresholds::indexed_bytes / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
     parallel_chunks((outer_ + some - 1) / some, this->cost_, [&](std::int64_t p) {
-      for (std::int64_t o = p * some; o < std::min(outer_, (p + 1) * some); ++o)
-        unit(x + o * n_ * inner_, to + o * inner_);
+      const std::int64_t end = std::min(outer_, (p + 1) * some);
+      if (inner_ == 1)
+        return first_places<How, T>::rows(x + p * some * n_, end - p * some, n_, to + p * some);
+      for (std::int64_t o = p * some; o < end; ++o) unit(x + o * n_ * inner_, to + o * inner_);
     });
   }
 
   void unit(const T* x, std::int64_t* to) const {
-    if (inner_ == 1) {
-      *to = place_in_row<How>(x, n_);
-      return;
-    }
     auto* best = static_cast<T*>(thread_scratch(static_cast<std::size_t>(inner_) * sizeof(T)));
     std::copy(x, x + inner_, best);
     std::fill(to, to + inner_, 0);

@@ -150,7 +150,7 @@ DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {
   return pack<T, L>(value);
 }
 
-/// The first n < L elements, and `rest` in the lanes beyond.
+/// The first n <= L elements, and `rest` in the lanes beyond.
 template <int L, element T>
 DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
   using P = pack<T, L>;
@@ -184,11 +184,36 @@ DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
     return p;
   }
 #endif
+  if constexpr (P::count == 1 && L <= 4 && sizeof(T) >= 4) {
+    // In the register: a copy of so many bytes is a call.
+#pragma GCC unroll 4
+    for (int i = 0; i < L; ++i)
+      if (n > i) p.v[0][i] = from[i];
+    return p;
+  }
   T lanes[std::size_t{L}];
   store(lanes, p);
   std::memcpy(lanes, from, static_cast<std::size_t>(n) * sizeof(T));
   return load<T, L>(lanes);
 }
+namespace detail {
+/// The first n <= N lanes of a register, by halves: what masks they have is slow to store by on
+/// some processors.
+template <int N, class T, class V>
+DEFT_ALWAYS_INLINE void store_lanes(T* to, V v, std::int64_t n) {
+  if (n & N) std::memcpy(to, &v, sizeof v);
+  if constexpr (N > 1) {
+    auto half = slice<0>(v, std::make_integer_sequence<int, N / 2>());
+    if (n & (N / 2)) {
+      std::memcpy(to, &half, sizeof half);
+      half = slice<N / 2>(v, std::make_integer_sequence<int, N / 2>());
+      to += N / 2;
+    }
+    store_lanes<N / 2>(to, half, n & (N / 2 - 1));
+  }
+}
+}  // namespace detail
+
 template <element T, int L>
 DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
 #ifdef EIGEN_VECTORIZE_AVX512
@@ -203,6 +228,10 @@ DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
     return;
   }
 #endif
+  if constexpr (pack<T, L>::count == 1 && sizeof(T) >= 4) {
+    detail::store_lanes<L>(to, p.v[0], n);
+    return;
+  }
   T lanes[std::size_t{L}];
   store(lanes, p);
   std::memcpy(to, lanes, static_cast<std::size_t>(n) * sizeof(T));

@@ -4,9 +4,11 @@
 // gives up accuracy at the ends of its range, or is too long for the compiler to inline at -O2.
 #pragma once
 #include <cmath>
+#include <cstring>
 #include <deft/core/erf.hpp>
 #include <deft/core/num.hpp>
 #include <deft/kernels/cpu/eigen.hpp>
+#include <deft/kernels/vector_registers.hpp>
 #include <limits>
 #include <type_traits>
 
@@ -180,25 +182,62 @@ struct packet {
       return out(Eigen::internal::generic_plog1p(in(x)));
   }
 
-  /// Eigen has no sine and cosine of doubles.
+  /// Of doubles, which Eigen lacks, within three units in the last place.
   static DEFT_ALWAYS_INLINE vec sin(vec x) {
-    if constexpr (N == 1 || !traits::HasSin)
+    if constexpr (N == 1)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::sin(t); });
+    else if constexpr (traits::HasSin)
+      return out(Eigen::internal::psin(in(x)));
+    else if constexpr (single)
       return lanewise(x, [](T t) DEFT_INLINED { return std::sin(t); });
     else
-      return out(Eigen::internal::psin(in(x)));
+      return sine<0>(x);
   }
   static DEFT_ALWAYS_INLINE vec cos(vec x) {
-    if constexpr (N == 1 || !traits::HasCos)
+    if constexpr (N == 1)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::cos(t); });
+    else if constexpr (traits::HasCos)
+      return out(Eigen::internal::pcos(in(x)));
+    else if constexpr (single)
       return lanewise(x, [](T t) DEFT_INLINED { return std::cos(t); });
     else
-      return out(Eigen::internal::pcos(in(x)));
+      return sine<1>(x);
   }
+  /// The sine of x and so many right angles. Coefficients and the parts of pi/2: fdlibm, k_sin.c,
+  /// k_cos.c and e_rem_pio2.c.
+  template <int Quarters>
+  static DEFT_NOINLINE vec sine(vec x) {
+    constexpr T s[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,
+                       -1.98412698298579493134e-04, 2.75573137070700676789e-06,
+                       -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+    constexpr T c[] = {4.16666666666666019037e-02, -1.38888888888741095749e-03,
+                       2.48015872894767294178e-05, -2.75573143513906633035e-07,
+                       2.08757232129817482790e-09, -1.13596475577881948265e-11};
+    using ivec = cpu::vec<std::int64_t, N>;
+    const vec t = madd(x, all(T(0.63661977236758134308)), all(round_by)), n = t - round_by;
+    // The first two products are exact: 33 bits by at most 20.
+    vec r = x - n * T(1.57079632673412561417e+00);
+    r = r - n * T(6.07710050630396597660e-11);
+    r = madd(n, all(T(-2.02226624879595063154e-21)), r);
+    const vec rr = r * r, half = rr * T(0.5), w = 1 - half;
+    const vec by_sine = madd(rr * r, polynomial(rr, s), r);
+    const vec by_cosine = w + madd(rr * rr, polynomial(rr, c), (1 - w) - half);
+    const ivec quarter = __builtin_bit_cast(ivec, t) + Quarters;
+    vec y = (quarter & 1) != 0 ? by_cosine : by_sine;
+    y = (quarter & 2) != 0 ? -y : y;
+    if constexpr (Quarters == 0) y = x == 0 ? x : y;  // of -0
+    constexpr T most = 1'000'000;
+    if (any(!(abs(x) <= most)))
+      for (int i = 0; i < N; ++i)
+        if (!(std::abs(x[i]) <= most)) y[i] = Quarters ? std::cos(x[i]) : std::sin(x[i]);
+    return y;
+  }
+
   /// Eigen's is wrong by up to 30 units in the last place, and has other infinities. The exponents
   /// that are mostly written, as literals, take an instruction or two. What a lane gives does not
-  /// depend on the others.
+  /// depend on the others. Where there are multiply-adds, floats are computed by series in double.
   static DEFT_NOINLINE vec pow(vec x, vec y) {
-    bool same = true;
-    for (int i = 1; i < N; ++i) same &= y[i] == y[0];
+    const bool same = N == 1 || !any(y != all(y[0]));
     if (same && y[0] == 2) return x * x;
     if (same && y[0] == 3) return x * x * x;
     if (same && y[0] == 1) return x;
@@ -207,7 +246,16 @@ struct packet {
       const vec root = sqrt(x) + T(0);  // of -0 it is 0
       return x == least_of<T> ? all(greatest_of<T>) : root;
     }
-    for (int i = 0; i < N; ++i) x[i] = same ? std::pow(x[i], y[0]) : power(x[i], y[i]);
+    if constexpr (single && fused_multiply_add) {
+      const vec z = joined(half_power(half<0>(x), half<0>(y)), half_power(half<1>(x), half<1>(y)));
+      const vec a = abs(y);
+      auto other = !(x > 0) | !(x < greatest_of<T>) | !(a < greatest_of<T>);
+      if (!same) other |= (y == 2) | (y == 3) | (a == 1) | (y == T(0.5));
+      if (!any(other)) return z;
+      for (int i = 0; i < N; ++i) x[i] = other[i] ? power(x[i], y[i]) : z[i];
+    } else {
+      for (int i = 0; i < N; ++i) x[i] = power(x[i], y[i]);
+    }
     return x;
   }
   static T power(T x, T y) {
@@ -217,6 +265,55 @@ struct packet {
     if (y == -1) return 1 / x;
     if (y == T(0.5)) return x == least_of<T> ? -x : std::sqrt(x) + T(0);
     return std::pow(x, y);
+  }
+  /// The power of half of the lanes, of finite x > 0, in double: 2^(y log2 x), each within 2^-32.
+  static DEFT_ALWAYS_INLINE auto half_power(cpu::vec<float, N / 2> x, cpu::vec<float, N / 2> y) {
+    using D = packet<double, N / 2>;
+    using wide = typename D::vec;
+    using bits = cpu::vec<std::uint64_t, N / 2>;
+    constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+    // x = 2^k m, m in [sqrt 1/2, sqrt 2).
+    const bits above =
+        __builtin_bit_cast(bits, __builtin_convertvector(x, wide)) + (one - root_half);
+    const wide k = __builtin_bit_cast(wide, (above >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
+    const wide m = __builtin_bit_cast(wide, (above & 0x000fffffffffffff) + root_half);
+    // log2 m by the series of artanh, 2^r by that of the exponential function.
+    constexpr double inverse = 2 / 0.69314718055994530942;
+    constexpr double log2[] = {inverse,     inverse / 3,  inverse / 5, inverse / 7,
+                               inverse / 9, inverse / 11, inverse / 13};
+    const wide s = (m - 1) / (m + 1);
+    wide t = __builtin_convertvector(y, wide) * D::madd(s, D::polynomial(s * s, log2), k);
+    t = D::max(D::min(t, D::all(200)), D::all(-200));
+    const wide sum = t + D::round_by, r = t - (sum - D::round_by);
+    constexpr double exp2[] = {1,
+                               0.69314718055994530942,
+                               0.24022650695910071233,
+                               0.055504108664821579953,
+                               0.0096181291076284771619,
+                               0.0013333558146428443423,
+                               0.00015403530393381609954,
+                               1.5252733804059840280e-05,
+                               1.3215486790144309488e-06};
+    const wide power = __builtin_bit_cast(wide, (__builtin_bit_cast(bits, sum) << 52) + one);
+    return __builtin_convertvector(D::polynomial(r, exp2) * power, cpu::vec<float, N / 2>);
+  }
+  template <int Part>
+  static DEFT_ALWAYS_INLINE auto half(vec v) {
+    cpu::vec<T, N / 2> h;
+    std::memcpy(&h, reinterpret_cast<const char*>(&v) + Part * sizeof h, sizeof h);
+    return h;
+  }
+  template <class Half>
+  static DEFT_ALWAYS_INLINE vec joined(Half a, Half b) {
+    vec v;
+    std::memcpy(&v, &a, sizeof a);
+    std::memcpy(reinterpret_cast<char*>(&v) + sizeof a, &b, sizeof b);
+    return v;
+  }
+  /// Whether a comparison holds in one lane.
+  template <class M>
+  static DEFT_ALWAYS_INLINE bool any(M m) {
+    return Eigen::internal::predux_any(in(__builtin_bit_cast(vec, m)));
   }
   static DEFT_ALWAYS_INLINE vec floor(vec x) {
     if constexpr (N == 1 || !traits::HasFloor)

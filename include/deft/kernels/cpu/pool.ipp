@@ -35,27 +35,31 @@ DEFT_ALWAYS_INLINE void each_of(const image_windows& l, const clipped& c, F&& f)
 template <class T>
 double pooling_nanoseconds(const image_windows& w) {
   constexpr std::int64_t lanes = register_bytes / sizeof(T);
-  double registers = static_cast<double>(w.batch * w.pixels() * ((w.channels + lanes - 1) / lanes));
+  const std::int64_t rest = w.channels % lanes;
+  double registers = static_cast<double>(w.channels / lanes);
+  registers += rest > thresholds::few_channels ? 1 : 0.25 * static_cast<double>(rest);
+  registers *= static_cast<double>(w.batch * w.pixels());
   for (const window_axis* a : {&w.height, &w.width})
     registers *= static_cast<double>(std::min(a->window, a->extent));
   return 100 + 6 * registers;
 }
 
-/// Calls f(channel, n) for registers of channels, n of them: a constant but at the end.
+/// Calls f(channel, n) for registers of channels, n of them: a constant but at the end. A few
+/// channels are taken one by one: a register's part takes longer to load and store.
 template <class T, class F>
 DEFT_ALWAYS_INLINE void each_register(std::int64_t channels, F&& f) {
   constexpr int L = register_bytes / sizeof(T);
   std::int64_t c = 0;
   for (; c + L <= channels; c += L) f(c, std::integral_constant<std::int64_t, L>());
-  if (c < channels) f(c, channels - c);
+  if (channels - c > thresholds::few_channels) return f(c, channels - c);
+  for (; c < channels; ++c) f(c, std::integral_constant<std::int64_t, 1>());
 }
 template <class T, class N>
 DEFT_ALWAYS_INLINE auto load_channels(const T* from, N n) {
-  constexpr int L = register_bytes / sizeof(T);
   if constexpr (std::is_same_v<N, std::int64_t>)
-    return load_some<L>(from, n, T(0));
+    return load_some<register_bytes / sizeof(T)>(from, n, T(0));
   else
-    return load<T, L>(from);
+    return load<T, N::value>(from);
 }
 template <class T, class P, class N>
 DEFT_ALWAYS_INLINE void store_channels(T* to, const P& p, N n) {

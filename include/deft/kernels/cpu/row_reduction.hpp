@@ -89,26 +89,36 @@ struct fold {
   }
   /// The whole of a row, given what its whole packs gave and the n < W elements behind them.
   static T finish(const lanes& sum, const T* tail, std::int64_t n) {
-    return rest(
-        F::combine(halved<0>(halved<0>(sum)),
-                   F::combine(halved<1>(halved<0>(sum)),
-                              F::combine(halved<0>(halved<1>(sum)), halved<1>(halved<1>(sum))))),
-        tail, n);
+    return across(finish_lanes(sum, tail, n));
   }
   /// n elements in a line.
-  static T row(const T* p, std::int64_t n) {
-    if (n >= W) {
-      const std::int64_t whole = n / W * W;
-      return finish(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p + whole, n - whole);
-    }
-    return n >= L ? rest(load<T, L>(p), p + L, n - L) : part(p, n);
-  }
+  static T row(const T* p, std::int64_t n) { return across(row_lanes(p, n)); }
   /// `rows` of n elements, one after another.
   static void rows(const T* p, std::int64_t rows, std::int64_t n, T* to) {
-    if (n < L)
-      for (std::int64_t r = 0; r < rows; ++r) to[r] = part(p + r * n, n);
-    else
-      for (std::int64_t r = 0; r < rows; ++r) to[r] = row(p + r * n, n);
+    std::int64_t r = 0;
+    if constexpr (folds_together) {
+      const auto together = [&](auto lanes_of) DEFT_INLINED {
+        for (; r + L <= rows; r += L) {
+          pack<T, L> all[L];
+          each_of_rows([&](auto k) DEFT_INLINED { all[k] = lanes_of(p + (r + k) * n); });
+          store(to + r, across_each(all));
+        }
+      };
+      // Short ones stay in registers.
+      if (n <= L)
+        together([&](const T* row) DEFT_INLINED { return some_lanes(row, n); });
+      else if (n <= 2 * L)
+        together([&](const T* row) DEFT_INLINED {
+          return F::combine(load<T, L>(row), some_lanes(row + L, n - L));
+        });
+      else if (n < leaf_elements)
+        for (; r + L <= rows; r += L) {
+          pack<T, L> all[L];
+          for (int k = 0; k < L; ++k) all[k] = row_lanes(p + (r + k) * n, n);
+          store(to + r, across_each(all));
+        }
+    }
+    for (; r < rows; ++r) to[r] = row(p + r * n, n);
   }
   /// The lanes of a pack, folded by halves.
   template <int N>
@@ -120,6 +130,14 @@ struct fold {
     } else {
       return across(F::combine(halved<0>(p), halved<1>(p)));
     }
+  }
+
+  /// As many lanes as `across` folds one after another.
+  static constexpr int last_lanes = 16 / static_cast<int>(sizeof(T));
+  static constexpr bool folds_together = !scalar_registers && sizeof(T) >= 4;
+  /// `across` of each of L packs, one result a lane: they are transposed on the way.
+  static DEFT_ALWAYS_INLINE pack<T, L> across_each(const pack<T, L> (&all)[L]) {
+    return across_each<L>([&](auto k) DEFT_INLINED { return all[k]; });
   }
 
   /// Columns of `rows` x n elements whose rows are `stride` apart, into `to`. `room` holds n
@@ -179,15 +197,31 @@ struct fold {
   }
 
  private:
-  /// n < L elements.
-  static DEFT_ALWAYS_INLINE T part(const T* p, std::int64_t n) {
-    return across(load_some<L>(p, n, F::template nothing<T>()));
+  /// Up to L elements.
+  static DEFT_ALWAYS_INLINE pack<T, L> some_lanes(const T* p, std::int64_t n) {
+    return n == L ? load<T, L>(p) : load_some<L>(p, n, F::template nothing<T>());
+  }
+  /// n elements in a line, folded into L lanes.
+  static pack<T, L> row_lanes(const T* p, std::int64_t n) {
+    if (n >= W) {
+      const std::int64_t whole = n / W * W;
+      return finish_lanes(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p + whole,
+                          n - whole);
+    }
+    return n >= L ? rest(load<T, L>(p), p + L, n - L) : some_lanes(p, n);
+  }
+  static DEFT_ALWAYS_INLINE pack<T, L> finish_lanes(const lanes& sum, const T* tail,
+                                                    std::int64_t n) {
+    return rest(
+        F::combine(halved<0>(halved<0>(sum)),
+                   F::combine(halved<1>(halved<0>(sum)),
+                              F::combine(halved<0>(halved<1>(sum)), halved<1>(halved<1>(sum))))),
+        tail, n);
   }
   /// `sum` and the n < W elements at p.
-  static DEFT_ALWAYS_INLINE T rest(pack<T, L> sum, const T* p, std::int64_t n) {
+  static DEFT_ALWAYS_INLINE pack<T, L> rest(pack<T, L> sum, const T* p, std::int64_t n) {
     for (; n >= L; n -= L, p += L) sum = F::combine(sum, load<T, L>(p));
-    if (n > 0) sum = F::combine(sum, load_some<L>(p, n, F::template nothing<T>()));
-    return across(sum);
+    return n > 0 ? F::combine(sum, load_some<L>(p, n, F::template nothing<T>())) : sum;
   }
 
   template <int Part, int N>
@@ -199,6 +233,71 @@ struct fold {
     else
       detail::each_register<H>([&](auto i) DEFT_INLINED { h.v[i] = p.v[Part * H::count + i]; });
     return h;
+  }
+
+  template <class G>
+  static DEFT_ALWAYS_INLINE void each_of_rows(G g) {
+    each_index<L>(g);
+  }
+  template <int N, class G>
+  static DEFT_ALWAYS_INLINE void each_index(G g) {
+    [&]<int... K>(std::integer_sequence<int, K...>) DEFT_INLINED {
+      (g(std::integral_constant<int, K>()), ...);
+    }
+    (std::make_integer_sequence<int, N>());
+  }
+  /// Of N registers, each with N lanes of L / N rows one after the other: the k-th has rows k,
+  /// k + N, k + 2 N, …
+  template <int N, class Row>
+  static DEFT_ALWAYS_INLINE pack<T, L> across_each(Row row) {
+    using P = pack<T, L>;
+    constexpr std::integral_constant<int, 0> k0;
+    constexpr std::integral_constant<int, 1> k1;
+    if constexpr (N > last_lanes) {
+      P half[N / 2];
+      each_index<N / 2>([&](auto k) DEFT_INLINED {
+        const P a = row(k), b = row(std::integral_constant<int, k + N / 2>());
+        half[k] = F::combine(halves<N, 0>(a, b, lane_numbers), halves<N, 1>(a, b, lane_numbers));
+      });
+      return across_each<N / 2>([&](auto k) DEFT_INLINED { return half[k]; });
+    } else if constexpr (N == 4) {
+      constexpr std::integral_constant<int, 2> k2;
+      constexpr std::integral_constant<int, 3> k3;
+      const P low01 = turns<1, 0>(row(k0), row(k1), lane_numbers);
+      const P low23 = turns<1, 0>(row(k2), row(k3), lane_numbers);
+      const P high01 = turns<1, 1>(row(k0), row(k1), lane_numbers);
+      const P high23 = turns<1, 1>(row(k2), row(k3), lane_numbers);
+      const P sum = F::combine(turns<2, 0>(low01, low23, lane_numbers),
+                               turns<2, 1>(low01, low23, lane_numbers));
+      return F::combine(F::combine(sum, turns<2, 0>(high01, high23, lane_numbers)),
+                        turns<2, 1>(high01, high23, lane_numbers));
+    } else {
+      static_assert(N == 2);
+      return F::combine(turns<1, 0>(row(k0), row(k1), lane_numbers),
+                        turns<1, 1>(row(k0), row(k1), lane_numbers));
+    }
+  }
+  static constexpr std::make_integer_sequence<int, L> lane_numbers{};
+  /// The lower or the upper half of each group of N lanes, of a and of b in turn.
+  template <int N, int Part, int... K>
+  static DEFT_ALWAYS_INLINE pack<T, L> halves(const pack<T, L>& a, const pack<T, L>& b,
+                                              std::integer_sequence<int, K...>) {
+    constexpr int H = N / 2;
+    pack<T, L> p;
+    p.v[0] =
+        __builtin_shufflevector(a.v[0], b.v[0], (K / H % 2 * L + K / N * N + Part * H + K % H)...);
+    return p;
+  }
+  /// Of the lower or the upper half of each 16 bytes, `Size` lanes of a and of b in turn.
+  template <int Size, int Part, int... K>
+  static DEFT_ALWAYS_INLINE pack<T, L> turns(const pack<T, L>& a, const pack<T, L>& b,
+                                             std::integer_sequence<int, K...>) {
+    constexpr int G = last_lanes;
+    pack<T, L> p;
+    p.v[0] = __builtin_shufflevector(
+        a.v[0], b.v[0],
+        (K / Size % 2 * L + K / G * G + Part * (G / 2) + K % G / (2 * Size) * Size + K % Size)...);
+    return p;
   }
 
   template <int N>

@@ -129,13 +129,40 @@ class kernel_of<spec::transpose> final : public spec::transpose {
 };
 
 /// Copies `count` runs of `bytes` bytes that are `from_step` and `to_step` bytes apart.
+void copy_apart(const char* from, std::int64_t from_step, char* to, std::int64_t to_step,
+                std::int64_t bytes, std::int64_t count) {
+  const auto copy = [&](auto size) DEFT_INLINED {
+    for (; count > 0; --count, from += from_step, to += to_step)
+      std::memcpy(to, from, static_cast<std::size_t>(size));
+  };
+  switch (bytes) {  // short ones without a call
+    case 1:
+      return copy(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return copy(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return copy(std::integral_constant<std::size_t, 4>());
+    case 8:
+      return copy(std::integral_constant<std::size_t, 8>());
+    case 12:
+      return copy(std::integral_constant<std::size_t, 12>());
+    case 16:
+      return copy(std::integral_constant<std::size_t, 16>());
+    case 32:
+      return copy(std::integral_constant<std::size_t, 32>());
+    default:
+      return copy(bytes);
+  }
+}
+/// The same on the team.
 void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step,
                std::int64_t bytes, std::int64_t count) {
   if (bytes == 0) return;
   const std::int64_t some = std::max<std::int64_t>(1, moved_bytes / bytes);
   parallel_chunks((count + some - 1) / some, moving_cost(bytes * count), [&](std::int64_t p) {
-    for (std::int64_t i = p * some; i < std::min(count, (p + 1) * some); ++i)
-      std::memcpy(to + i * to_step, from + i * from_step, static_cast<std::size_t>(bytes));
+    const std::int64_t begin = p * some;
+    copy_apart(from + begin * from_step, from_step, to + begin * to_step, to_step, bytes,
+               std::min(some, count - begin));
   });
 }
 
@@ -173,8 +200,12 @@ class kernel_of<spec::slice> final : public spec::slice {
     const auto size = static_cast<std::int64_t>(size_of_dtype(type()));
     const std::int64_t bytes = runs_.run * size;
     some_runs(runs_, bytes, cost_, [&](std::int64_t i, std::int64_t last) {
-      for (; i < last; ++i)
-        std::memcpy(to + i * bytes, from + runs_.offset(i) * size, static_cast<std::size_t>(bytes));
+      while (i < last) {  // those that are equally far apart at once
+        const std::int64_t some = std::min(last - i, runs_.left(i));
+        copy_apart(from + runs_.offset(i) * size, runs_.step() * size, to + i * bytes, bytes, bytes,
+                   some);
+        i += some;
+      }
     });
   }
 };

@@ -87,15 +87,66 @@ struct softmax_row {
             })};
   }
 
-  static void softmax(const T* x, std::int64_t n, T* y) {
-    if (n <= L) {  // in a register all the time
-      const P v = load_some<L>(x, n, x[0]);
-      const P e = num::exp(v - broadcast<T, L>(fold<T, largest_number>::across(v)));
-      const P factor = broadcast<T, L>(T(1) / fold<T, plus>::across(first(e, n)));
-      return store_some(y, e * factor, n);
+  /// L short rows at once: their maxima and exponentials less these, in registers, and the sums.
+  static constexpr int most_packs = static_cast<int>(thresholds::softmax_packs);
+  static constexpr std::int64_t short_row = scalar_registers ? 0 : most_packs * L;
+  struct short_rows {
+    P e[L][most_packs];
+    alignas(64) T max[L], sum[L];
+
+    short_rows(const T* x, std::int64_t n) {
+      fold<T, largest_number>::rows(x, L, n, max);
+      static_assert(most_packs == 4);
+      if (n <= L)
+        fill<1>(x, n);
+      else if (n <= 2 * L)
+        fill<2>(x, n);
+      else
+        n <= 3 * L ? fill<3>(x, n) : fill<4>(x, n);
     }
-    const sums s = exponentials<true>(x, n, y);
-    scale(y, n, T(1) / s.sum);
+    /// Calls f(i, e) for each pack of row k, as `each` does.
+    template <class F>
+    DEFT_ALWAYS_INLINE void each_of(int k, std::int64_t n, F f) const {
+      each(n, [&](std::int64_t i, auto count) DEFT_INLINED { f(i, e[k][i / L], count); });
+    }
+
+   private:
+    template <int Packs>
+    void fill(const T* x, std::int64_t n) {
+      P sums[L];
+      const std::int64_t last = n - (Packs - 1) * L;
+      for (int k = 0; k < L; ++k, x += n) {
+        const P shift = broadcast<T, L>(max[k]);
+        P total = broadcast<T, L>(T(0));
+#pragma GCC unroll 4
+        for (int i = 0; i < Packs - 1; ++i) {
+          e[k][i] = num::exp(load<T, L>(x + i * L) - shift);
+          total = total + e[k][i];
+        }
+        const P tail = num::exp(load_some<L>(x + (Packs - 1) * L, last, max[k]) - shift);
+        e[k][Packs - 1] = tail;
+        sums[k] = total + first(tail, last);
+      }
+      store(sum, fold<T, plus>::across_each(sums));
+    }
+  };
+
+  static void softmax(const T* x, std::int64_t rows, std::int64_t n, T* y) {
+    std::int64_t r = 0;
+    if (n <= short_row)
+      for (; r + L <= rows; r += L, x += L * n, y += L * n) {
+        const short_rows s(x, n);
+        for (int k = 0; k < L; ++k) {
+          const P factor = broadcast<T, L>(T(1) / s.sum[k]);
+          s.each_of(k, n, [&](std::int64_t i, const P& e, auto count) DEFT_INLINED {
+            write(y + k * n + i, e * factor, count);
+          });
+        }
+      }
+    for (; r < rows; ++r, x += n, y += n) {
+      const sums s = exponentials<true>(x, n, y);
+      scale(y, n, T(1) / s.sum);
+    }
   }
   static void scale(T* y, std::int64_t n, T factor) {
     const P f = broadcast<T, L>(factor);
@@ -121,44 +172,24 @@ struct softmax_row {
     });
   }
 
-  /// dz * (sum(labels) softmax - labels) into y, and the sums.
-  template <class Label>
-  static sums sums_and_gradient(const T* x, std::int64_t n, T dz, Label label, T* y) {
-    if (n > L) {
-      const sums s = exponentials<true>(x, n, y);
-      gradient_of_kept(n, s, dz, label, y);
-      return s;
-    }
-    const P v = load_some<L>(x, n, x[0]);  // in a register all the time
-    sums s{fold<T, largest_number>::across(v), T(0)};
-    const P e = num::exp(v - broadcast<T, L>(s.max));
-    s.sum = fold<T, plus>::across(first(e, n));
-    gradient_of_short(e, n, s, dz, label, y);
-    return s;
-  }
-  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
-    scale(y, n, dz / s.sum);
+  /// dz * (sum(labels) softmax - labels) into y, of exponentials that `each_e` calls a function
+  /// with, as `each` does. They may be in y.
+  template <class Each>
+  static DEFT_ALWAYS_INLINE void gradient(Each each_e, std::int64_t, T sum, T dz,
+                                          std::int64_t label, T* y) {
+    const P factor = broadcast<T, L>(dz / sum);
+    each_e([&](std::int64_t i, const P& e, auto count)
+               DEFT_INLINED { write(y + i, e * factor, count); });
     y[label] -= dz;
   }
-  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
-    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
+  template <class Each>
+  static DEFT_ALWAYS_INLINE void gradient(Each each_e, std::int64_t n, T sum, T dz, const T* labels,
+                                          T* y) {
+    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / sum);
     const P by = broadcast<T, L>(dz);
-    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P l = read(labels + i, count, T(0)) * by;
-      write(y + i, read(y + i, count, T(0)) * factor - l, count);
+    each_e([&](std::int64_t i, const P& e, auto count) DEFT_INLINED {
+      write(y + i, e * factor - read(labels + i, count, T(0)) * by, count);
     });
-  }
-  /// Of a row that fits a register, whose exponentials are e.
-  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, std::int64_t label,
-                                T* y) {
-    const P g = e * broadcast<T, L>(dz / s.sum);
-    const auto here = numbers() == broadcast<T, L>(static_cast<T>(label));
-    store_some(y, num::select(here, g - broadcast<T, L>(dz), g), n);
-  }
-  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, const T* labels,
-                                T* y) {
-    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
-    store_some(y, e * factor - load_some<L>(labels, n, T(0)) * broadcast<T, L>(dz), n);
   }
 };
 
@@ -189,8 +220,7 @@ class kernel_of<spec::softmax, T> final : public spec::softmax {
     const T* x = static_cast<const T*>(c.in[0]);
     T* y = static_cast<T*>(c.out[0]);
     each_run_of_rows(rows_, chunk_, cost_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r)
-        softmax_row<T>::softmax(x + r * n_, n_, y + r * n_);
+      softmax_row<T>::softmax(x + begin * n_, end - begin, n_, y + begin * n_);
     });
   }
 
@@ -202,6 +232,7 @@ class kernel_of<spec::softmax, T> final : public spec::softmax {
 template <class Op, class T, class Label>
 class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_entropy<Op> {
   using base = spec::cross_entropy<Op>;
+  using row = softmax_row<T>;
 
   void ready() override {
     base::ready();
@@ -233,36 +264,48 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
   }
 
   void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
-    constexpr int L = softmax_row<T>::L;
+    constexpr int L = row::L;
     const std::int64_t n = this->n_;
     const T* x = static_cast<const T*>(c.in[0]) + first * n;
     alignas(64) T max[together], sum[together], logs[together];
     std::fill(sum, sum + together, T(1));
     T* loss = static_cast<T*>(c.out[base::loss_output]);
-    for (std::int64_t r = 0; r < count; ++r) {
-      const auto s = sums_of(c, x + r * n, first + r);
-      max[r] = s.max, sum[r] = s.sum;
+    std::int64_t done = 0;
+    if (n > 0 && n <= row::short_row)
+      for (; done + L <= count; done += L) {
+        const typename row::short_rows s(x + done * n, n);
+        std::copy(s.max, s.max + L, max + done);
+        std::copy(s.sum, s.sum + L, sum + done);
+        if constexpr (base::gradient)
+          for (int k = 0; k < L; ++k)
+            gradient(c, first + done + k, s.sum[k],
+                     [&](auto f) DEFT_INLINED { s.each_of(k, n, f); });
+      }
+    for (; done < count; ++done) {
+      T* y = base::gradient && n ? static_cast<T*>(c.out[0]) + (first + done) * n : nullptr;
+      const auto s = row::template exponentials<base::gradient>(x + done * n, n, y);
+      max[done] = s.max, sum[done] = s.sum;
+      if constexpr (base::gradient)
+        if (n)
+          gradient(c, first + done, s.sum, [&](auto f) DEFT_INLINED {
+            row::each(n, [&](std::int64_t i, auto m)
+                             DEFT_INLINED { f(i, row::read(y + i, m, T(0)), m); });
+          });
     }
     if (!loss) return;
     for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));
     for (std::int64_t r = 0; r < count; ++r) {
       const auto label = label_of(c.in[1], first + r);
-      loss[first + r] =
-          n ? softmax_row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
+      loss[first + r] = n ? row::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
     }
   }
-  /// Of row r, and its gradient.
-  typename softmax_row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
-    const std::int64_t n = this->n_;
-    if constexpr (base::gradient) {
-      const auto label = label_of(c.in[1], r);
-      const bool one = this->in(2).rank() == 0;
-      const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
-      if (n)
-        return softmax_row<T>::sums_and_gradient(x, n, dz, label,
-                                                 static_cast<T*>(c.out[0]) + r * n);
-    }
-    return softmax_row<T>::template exponentials<false>(x, n, nullptr);
+  /// Of row r.
+  template <class Each>
+  void gradient(const kernel_call& c, std::int64_t r, T sum, Each each_e) const {
+    const auto label = label_of(c.in[1], r);
+    const bool one = this->in(2).rank() == 0;
+    const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
+    row::gradient(each_e, this->n_, sum, dz, label, static_cast<T*>(c.out[0]) + r * this->n_);
   }
 
   std::int64_t chunk_ = 1;

@@ -26,7 +26,10 @@ struct block_of_numbers {
     for (int k = 0; k < draws::block_elements<T>; ++k) {
       const std::int64_t i = draws::element_of<T>(block, k);
       if (i >= count) return;
-      to[i] = number(num::lane<double>(draws::bits_of<T>(words.data(), k, 2))).v;
+      const auto part = [&](int w, int drop) {
+        return num::lane<T>(static_cast<std::int32_t>(words[static_cast<std::size_t>(w)] >> drop));
+      };
+      to[i] = number(draws::bits_of<T>(part, k)).v;
     }
   }
   static DEFT_HD constexpr std::uint32_t low(std::uint64_t v) {

@@ -11,19 +11,18 @@
 
 namespace deft::ext::draws {
 
-// Which of Philox's words an element is made of. So many blocks are a group, and lie word by word:
-// word w of block l of a group is its word number 16 w + l.
+// Which of Philox's words an element is made of. So many blocks are a group, whose elements lie
+// word by word: element k of block l is number 16 k + l of its group.
 inline constexpr int group_blocks = 16;
-inline constexpr int group_words = 4 * group_blocks;
 
-/// A float takes a word; a double two, the second 32 words on.
+/// A float takes a word, a double two.
 template <class T>
 requires(sizeof(T) == 4 || sizeof(T) == 8) inline constexpr int words_each = sizeof(T) / 4;
-template <class T>
-inline constexpr int group_elements = group_words / words_each<T>;
-/// Elements that a block has all words of.
+/// Elements of a block.
 template <class T>
 inline constexpr int block_elements = 4 / words_each<T>;
+template <class T>
+inline constexpr int group_elements = group_blocks* block_elements<T>;
 
 /// Element k < block_elements of a block, within the tensor.
 template <class T>
@@ -36,54 +35,64 @@ constexpr std::int64_t blocks_of(std::int64_t n) {
   const std::int64_t rest = n % group_elements<T>;
   return n / group_elements<T> * group_blocks + std::min<std::int64_t>(rest, group_blocks);
 }
-/// The random bits of element i of a group or block, as an integer: 24 of a float's word, 26 of
-/// each of a double's. `words`: of the group, `apart` = 32; or of the block, `apart` = 2.
-template <class T>
-DEFT_HD DEFT_ALWAYS_INLINE constexpr double bits_of(const std::uint32_t* words, int i, int apart) {
-  auto part = [&](int w, int drop) DEFT_INLINED {
-    return static_cast<double>(static_cast<std::int32_t>(words[w] >> drop));
-  };
+/// The random bits of element k of a block, as a number: 24 of a float's word, 26 of each of a
+/// double's. `part(w, drop)`: word w without its lowest bits, as a T.
+template <class T, class Part>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr auto bits_of(Part part, int k) {
   if constexpr (words_each<T> == 1)
-    return static_cast<void>(apart), part(i, 8);
+    return part(k, 8);
   else
-    return part(i, 6) * 0x1p26 + part(i + apart, 6);  // exact, joined or not
+    return part(k, 6) * 0x1p26 + part(k + 2, 6);  // exact, joined or not
 }
 /// What the bits count in.
 template <class T>
-inline constexpr double unit = words_each<T> == 1 ? 0x1p-24 : 0x1p-52;
+inline constexpr T unit = words_each<T> == 1 ? T(0x1p-24) : T(0x1p-52);
 
-// Numbers as an operation wants them, from the bits as doubles.
+/// Bits with 0 in their middle: odd multiples of unit<T>, between -1 and 1.
+template <class T, num::value V>
+DEFT_HD DEFT_ALWAYS_INLINE V symmetric(V bits) {
+  constexpr T half = T(0.5) / unit<T>;
+  return (bits - half + T(0.5)) * (2 * unit<T>);
+}
+
+// Numbers as an operation wants them, from the bits, computed in T.
 
 template <class T>
 struct uniform_numbers {
   using type = T;
   using op_type = op::random_uniform;
-  double scale, shift;
-  T least, greatest;
+  T scale, shift, least, greatest;
 
   uniform_numbers() = default;
   explicit uniform_numbers(const op::random_uniform& o)
-      : scale(o.high - o.low), shift(o.low), least(o.first<T>()), greatest(o.last<T>()) {}
+      : scale(static_cast<T>(o.high - o.low)),
+        shift(static_cast<T>(o.low)),
+        least(o.first<T>()),
+        greatest(o.last<T>()) {}
   template <num::value V>
-  DEFT_HD DEFT_ALWAYS_INLINE auto operator()(V bits) const {
-    const auto x = num::cast<T>(bits * unit<T> * scale + shift);
-    using R = std::remove_const_t<decltype(x)>;  // rounding may leave the interval
-    return num::select(x < least, R(least), num::select(x > greatest, R(greatest), x));
+  DEFT_HD DEFT_ALWAYS_INLINE V operator()(V bits) const {
+    const V x = bits * unit<T> * scale + shift;  // rounding may leave the interval
+    return num::select(x < least, V(least), num::select(x > greatest, V(greatest), x));
   }
 };
 
+/// The percentage point of the normal distribution. Of doubles p = (bits + 1/2) unit: 0 must not
+/// come out. Of floats, whose bits do not take the half, by the distance from the middle.
 template <class T>
 struct normal_numbers {
   using type = T;
   using op_type = op::random_normal;
-  double scale, shift;
+  T scale, shift;
 
   normal_numbers() = default;
-  explicit normal_numbers(const op::random_normal& o) : scale(o.stddev), shift(o.mean) {}
+  explicit normal_numbers(const op::random_normal& o)
+      : scale(static_cast<T>(o.stddev)), shift(static_cast<T>(o.mean)) {}
   template <num::value V>
-  DEFT_HD DEFT_ALWAYS_INLINE auto operator()(V bits) const {
-    // In the middle of its interval: 0 must not come out.
-    return num::cast<T>(num::normal_of((bits + 0.5) * unit<T>) * scale + shift);
+  DEFT_HD DEFT_ALWAYS_INLINE V operator()(V bits) const {
+    if constexpr (words_each<T> == 1)
+      return num::symmetric_normal_of(symmetric<T>(bits)) * scale + shift;
+    else
+      return num::normal_of((bits + 0.5) * unit<T>) * scale + shift;
   }
 };
 
@@ -92,13 +101,18 @@ struct truncated_numbers {
   using type = T;
   using op_type = op::truncated_normal;
   static constexpr double below = 0.022750131948179195;  // two deviations under the mean
-  double scale;
+  T scale;
 
   truncated_numbers() = default;
-  explicit truncated_numbers(const op::truncated_normal& o) : scale(o.stddev) {}
+  explicit truncated_numbers(const op::truncated_normal& o) : scale(static_cast<T>(o.stddev)) {}
   template <num::value V>
-  DEFT_HD DEFT_ALWAYS_INLINE auto operator()(V bits) const {
-    return num::cast<T>(num::normal_of(bits * unit<T> * (1 - 2 * below) + below) * scale + 0);
+  DEFT_HD DEFT_ALWAYS_INLINE V operator()(V bits) const {
+    if constexpr (words_each<T> == 1) {
+      V z = num::symmetric_normal_of(symmetric<T>(bits) * static_cast<T>(1 - 2 * below));
+      z = num::select(z > 2.f, V(2.f), num::select(z < -2.f, V(-2.f), z));
+      return z * scale + 0;
+    } else
+      return num::normal_of(bits * unit<T> * (1 - 2 * below) + below) * scale + 0;
   }
 };
 

@@ -97,6 +97,9 @@ struct part_runs {
     for (int l = 0; l < count; i /= extent[l++]) at += i % extent[l] * stride[l];
     return at;
   }
+  /// How many from run number i on are `step` apart.
+  std::int64_t left(std::int64_t i) const { return count ? extent[0] - i % extent[0] : 1; }
+  std::int64_t step() const { return count ? stride[0] : 0; }
 };
 
 }  // namespace deft::ext::spec
