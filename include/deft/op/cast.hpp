@@ -2,6 +2,7 @@
 // deft/op/cast.hpp: to another element type.
 #pragma once
 #include <deft/op/base/elementwise.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 
