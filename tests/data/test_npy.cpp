@@ -156,8 +156,10 @@ TEST_CASE("corrupt and truncated files are refused with name and offset") {
         "more than the file can hold");
   CHECK(failure(dir, whole + "x")
             .ends_with("at offset 76: it has more bytes than (2) elements of int32 need"));
-  CHECK(failure(dir, "x" + whole) ==
-        "data_loss: [read_npy] a.npy: at offset 0: it does not begin with \\x93NUMPY");
+  for (const std::string& other : {"x" + whole, std::string("text")})
+    CHECK(failure(dir, other) ==
+          "data_loss: [read_npy] a.npy: at offset 0: it does not begin with \\x93NUMPY, as .npy "
+          "files do");
   std::string other = whole;
   other[6] = 4;
   CHECK(

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "environment.hpp"
+#include "processes.hpp"
 #include "reserved_address.hpp"
 #include "sessions.hpp"
 
@@ -214,6 +215,25 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the time
     // A graph that needs only the other tasks runs.
     CHECK(s.run(identity(constant(2))) == 2);
   }
+}
+
+TEST_CASE_FIXTURE(own_graph, "a master that hangs is named, with the time that was given") {
+  testing::child_job job("line_fit", 1, {});
+  const auto x = identity(constant(2));
+  session s(job.target_of_ps(0), {.fold = false});
+  REQUIRE(s.run(x) == 2);
+  job.ps(0).signal(SIGSTOP);
+  auto o = outcome_of([&] { s.run(run_options{.timeout = 20ms}, x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.message.starts_with(str("the step timed out after 20 ms waiting for ", ps)));
+  cancel_source stop;
+  std::thread other([&] { stop.cancel(); });
+  o = outcome_of([&] { s.run(run_options{.cancel = stop.token()}, x); });
+  other.join();
+  CHECK(o.code == errc::cancelled);
+  job.ps(0).signal(SIGCONT);
+  CHECK(s.run(x) == 2);
 }
 
 TEST_CASE_FIXTURE(own_graph, "planning for a task that has died keeps to the limits of the run") {

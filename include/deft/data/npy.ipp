@@ -45,9 +45,10 @@ class npy_reader : detail::input_file {
  private:
   void read_header() {
     unsigned char head[12];
+    if (std::memcmp(at(), npy_magic.data(), std::min(fill(npy_magic.size()), npy_magic.size())) !=
+        0)
+      bad_at("at offset 0", "it does not begin with \\x93NUMPY, as .npy files do");
     read(head, 8, "header");
-    if (std::memcmp(head, npy_magic.data(), npy_magic.size()) != 0)
-      bad_at("at offset 0", "it does not begin with \\x93NUMPY");
     const int version = head[6];
     if (version < 1 || version > 3 || head[7] != 0)
       bad_at("at offset 6", ext::str("its format version is ", version, ".", int{head[7]},

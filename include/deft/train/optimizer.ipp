@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/optimizer.ipp: gradients to updates.
 #pragma once
+#include <cmath>
 #include <deft/op/catalog.hpp>
 #include <deft/op/gradients.hpp>
 #include <deft/op/group.hpp>
@@ -13,7 +14,12 @@ namespace deft {
 any_tensor hyperparameter::as(dtype type) const {
   if (tensor_.valid()) return cast(tensor_, type);
   return ext::visit_dtype(type, [&]<class T>() {
-    return any_tensor(constant(ndarray<T>(any_array::scalar(static_cast<T>(value_)))));
+    const T value = static_cast<T>(value_);
+    if (!std::isfinite(static_cast<double>(value)))
+      ext::fail(errc::invalid_argument,
+                "[optimizer] expects a finite number as a hyperparameter, and got ", value_, " as ",
+                type);
+    return any_tensor(constant(ndarray<T>(any_array::scalar(value))));
   });
 }
 

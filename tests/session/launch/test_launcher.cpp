@@ -45,7 +45,8 @@ TEST_CASE("the first task that fails ends the others, and its code is the launch
   INFO(said);
   CHECK(p.wait() == 1);
   CHECK(said.find("as told") != said.npos);
-  CHECK(said.find("worker/1 has failed") != said.npos);
+  CHECK(said.find("worker/1 has failed, which ends the job: --restarts=N starts such a task "
+                  "again\n") != said.npos);
 }
 
 TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it may") {
@@ -71,7 +72,7 @@ TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it
   REQUIRE(once != said.npos);
   const auto twice = said.find("worker/1 has failed, and is started again\n", once + 1);
   REQUIRE(twice != said.npos);
-  CHECK(said.find("worker/1 has failed\n", twice) != said.npos);
+  CHECK(said.find("worker/1 has failed, which ends the job\n", twice) != said.npos);
 
   child_program refused("line_fit", {"--restarts=often"});
   refused.lines();

@@ -18,9 +18,12 @@
 namespace deft::ext {
 namespace {
 
-/// The master enforces deadlines, and names the tasks that it waits for. The client waits this much
-/// longer, in case the master itself is lost.
-constexpr auto grace = std::chrono::seconds(5);
+/// The master enforces deadlines, and names the tasks that it waits for. The client waits for its
+/// answer as much longer again, within these limits, in case the master itself does not answer.
+constexpr std::chrono::nanoseconds least_grace = std::chrono::milliseconds(500),
+                                   most_grace = std::chrono::seconds(5);
+/// How long for the answer of a run that is cancelled.
+constexpr auto grace_of_cancelled = std::chrono::seconds(1);
 
 /// The client's end of a session: each run is one message to the master and one answer.
 struct remote_session {
@@ -72,18 +75,23 @@ struct remote_session {
                           const std::stop_token& cancel = {}, std::uint64_t* call_id = nullptr) {
     constexpr bool is_run = std::is_same_v<M, wire::run_plan>;
     const auto begin = std::chrono::steady_clock::now();
+    const deadline latest = until == no_deadline
+                                ? until
+                                : later(until, std::clamp(std::chrono::nanoseconds(until - begin),
+                                                          least_grace, most_grace));
     if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
     if constexpr (is_run) m.can_be_cancelled = cancel.stop_possible();
     auto p = master->call(wire::pack(m));
     if (call_id) *call_id = p->id();
     const std::stop_callback wake(cancel, [this] { links.notify(); });
-    links.wait_until([&] { return p->done() || closed || cancel.stop_requested(); }, until);
+    links.wait_until([&] { return p->done() || closed || cancel.stop_requested(); }, latest);
     const bool cancelled = !p->done() && !closed && cancel.stop_requested();
     if constexpr (is_run)
       if (cancelled) {
         master->post(wire::pack(wire::cancel_run{id, p->id()}));
         // The master answers a cancelled run, too.
-        links.wait_until([&] { return p->done() || closed; }, std::min(until, deadline_in(grace)));
+        links.wait_until([&] { return p->done() || closed; },
+                         std::min(latest, deadline_in(grace_of_cancelled)));
       }
     if (p->done()) return answer_in<typename M::answer>(*p);
     master->abandon(*p);
@@ -118,7 +126,7 @@ class remote_plan final : public ready_plan {
     wire::run_plan m{session_->id, number_, timeout, false, {}, options.trace != nullptr};
     bool borrows = false;
     for (const auto& f : feeds) m.feeds.push_back(fed_array(f, borrows));
-    deadline until = timeout.count() ? later(deadline_in(timeout), grace) : no_deadline;
+    const deadline until = timeout.count() ? deadline_in(timeout) : no_deadline;
     wire::values r;
     try {
       r = session_->call(std::move(m), until, "the step", options.cancel, options.step);
@@ -167,8 +175,8 @@ class remote_engine final : public engine {
     const bool updates = std::ranges::any_of(flat.graph.nodes, plan::has_update);
     const deadline until = std::min(session_->patience(), limits.until);
     const auto made =
-        session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)},
-                       later(until, grace), "planning", limits.cancel);
+        session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)}, until,
+                       "planning", limits.cancel);
     return std::make_shared<remote_plan>(session_, made.plan, std::move(types), updates);
   }
 
@@ -176,15 +184,14 @@ class remote_engine final : public engine {
     check(flat);
     const deadline until = std::min(session_->patience(), limits.until);
     return session_
-        ->call(wire::describe_plan{session_->id, left(limits.until), std::move(flat)},
-               later(until, grace), "planning", limits.cancel)
+        ->call(wire::describe_plan{session_->id, left(limits.until), std::move(flat)}, until,
+               "planning", limits.cancel)
         .made;
   }
 
   std::vector<device_info> devices() override {
     return session_
-        ->call(wire::cluster_devices{session_->id}, later(session_->patience(), grace),
-               "listing devices")
+        ->call(wire::cluster_devices{session_->id}, session_->patience(), "listing devices")
         .devices;
   }
 
@@ -193,7 +200,7 @@ class remote_engine final : public engine {
     if (session_->closed) fail(errc::failed_precondition, "the session is closed");
     try {
       return session_
-          ->call(wire::resolve_run{session_->id, step, left(until)}, later(until, grace),
+          ->call(wire::resolve_run{session_->id, step, left(until)}, until,
                  "asking how a step ended")
           .fate;
     } catch (const error&) {
@@ -213,7 +220,7 @@ class remote_engine final : public engine {
   }
 
   void reset(const std::string& container) override {
-    session_->call(wire::reset_cluster{session_->id, container}, later(session_->patience(), grace),
+    session_->call(wire::reset_cluster{session_->id, container}, session_->patience(),
                    "resetting variables");
   }
 

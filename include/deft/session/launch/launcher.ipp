@@ -152,7 +152,7 @@ class cluster_launcher {
             clear_bars();
             std::fprintf(stderr, "%s %s%s\n", tasks_[i].name.c_str(),
                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed",
-                         again ? ", and is started again" : "");
+                         again ? ", and is started again" : end_by_one().c_str());
           }
           finish_bar(tasks_[i]);
           const launched_task ended = std::move(tasks_[i]);
@@ -171,6 +171,12 @@ class cluster_launcher {
   }
 
  private:
+  /// What the failure of a task that is not started again means for the others.
+  std::string end_by_one() const {
+    if (ending_ || tasks_in_all_ == 1) return {};
+    return options_.restarts ? ", which ends the job"
+                             : ", which ends the job: --restarts=N starts such a task again";
+  }
   /// A task that fails at once is not started again at once, each time later than the last.
   std::chrono::steady_clock::time_point time_to_restart(const launched_task& ended) {
     using namespace std::chrono_literals;

@@ -87,8 +87,11 @@ namespace {
 /// Runs a task whose flags were read, and returns the exit code.
 int live(task& self, std::chrono::nanoseconds patience, const std::function<void(task&)>& body) {
   ext::task_signals signals(self, patience);
+  constexpr auto linger = std::chrono::milliseconds(500);
   if (self.is_ps()) {
     self.server().join();
+    // The last workers may not have read yet that they need not wait.
+    self.server().stop(linger);
   } else {
     try {
       body(self);
@@ -105,7 +108,7 @@ int live(task& self, std::chrono::nanoseconds patience, const std::function<void
   const int signal = signals.number();
   if (!signal) return self.has_failed() ? 1 : 0;
   logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
-  if (self.distributed()) self.server().stop(std::chrono::milliseconds(500));
+  if (self.distributed()) self.server().stop(linger);
   return 128 + signal;
 }
 
