@@ -246,10 +246,11 @@ struct packet {
       const vec root = sqrt(x) + T(0);  // of -0 it is 0
       return x == least_of<T> ? all(greatest_of<T>) : root;
     }
-    if constexpr (single && fused_multiply_add) {
-      const vec z = joined(half_power(half<0>(x), half<0>(y)), half_power(half<1>(x), half<1>(y)));
+    if constexpr (single && N > 1 && fused_multiply_add) {
+      const vec z = joined(half_power<N / 2>(half<0>(x), half<0>(y)),
+                           half_power<N / 2>(half<1>(x), half<1>(y)));
       const vec a = abs(y);
-      auto other = !(x > 0) | !(x < greatest_of<T>) | !(a < greatest_of<T>);
+      auto other = ~((x > 0) & (x < greatest_of<T>) & (a < greatest_of<T>));
       if (!same) other |= (y == 2) | (y == 3) | (a == 1) | (y == T(0.5));
       if (!any(other)) return z;
       for (int i = 0; i < N; ++i) x[i] = other[i] ? power(x[i], y[i]) : z[i];
@@ -267,10 +268,11 @@ struct packet {
     return std::pow(x, y);
   }
   /// The power of half of the lanes, of finite x > 0, in double: 2^(y log2 x), each within 2^-32.
-  static DEFT_ALWAYS_INLINE auto half_power(cpu::vec<float, N / 2> x, cpu::vec<float, N / 2> y) {
-    using D = packet<double, N / 2>;
+  template <int H>
+  static DEFT_ALWAYS_INLINE auto half_power(cpu::vec<float, H> x, cpu::vec<float, H> y) {
+    using D = packet<double, H>;
     using wide = typename D::vec;
-    using bits = cpu::vec<std::uint64_t, N / 2>;
+    using bits = cpu::vec<std::uint64_t, H>;
     constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
     // x = 2^k m, m in [sqrt 1/2, sqrt 2).
     const bits above =
@@ -295,7 +297,7 @@ struct packet {
                                1.5252733804059840280e-05,
                                1.3215486790144309488e-06};
     const wide power = __builtin_bit_cast(wide, (__builtin_bit_cast(bits, sum) << 52) + one);
-    return __builtin_convertvector(D::polynomial(r, exp2) * power, cpu::vec<float, N / 2>);
+    return __builtin_convertvector(D::polynomial(r, exp2) * power, cpu::vec<float, H>);
   }
   template <int Part>
   static DEFT_ALWAYS_INLINE auto half(vec v) {

@@ -58,6 +58,8 @@ template <class T, class N>
 DEFT_ALWAYS_INLINE auto load_channels(const T* from, N n) {
   if constexpr (std::is_same_v<N, std::int64_t>)
     return load_some<register_bytes / sizeof(T)>(from, n, T(0));
+  else if constexpr (N::value == 1)
+    return num::lane<T>(*from);
   else
     return load<T, N::value>(from);
 }
@@ -65,6 +67,8 @@ template <class T, class P, class N>
 DEFT_ALWAYS_INLINE void store_channels(T* to, const P& p, N n) {
   if constexpr (std::is_same_v<N, std::int64_t>)
     store_some(to, p, n);
+  else if constexpr (N::value == 1)
+    *to = p.v;
   else
     store(to, p);
 }
