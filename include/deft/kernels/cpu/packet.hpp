@@ -250,7 +250,7 @@ struct packet {
       const vec z = joined(half_power<N / 2>(half<0>(x), half<0>(y)),
                            half_power<N / 2>(half<1>(x), half<1>(y)));
       const vec a = abs(y);
-      auto other = ~((x > 0) & (x < greatest_of<T>) & (a < greatest_of<T>));
+      auto other = ~((x > 0) & (x < greatest_of<T>)&(a < greatest_of<T>));
       if (!same) other |= (y == 2) | (y == 3) | (a == 1) | (y == T(0.5));
       if (!any(other)) return z;
       for (int i = 0; i < N; ++i) x[i] = other[i] ? power(x[i], y[i]) : z[i];
