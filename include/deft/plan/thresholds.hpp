@@ -135,6 +135,8 @@ inline constexpr std::int64_t few_channels = 3;
 inline constexpr std::int64_t band_bytes = 1 << 16;
 /// Outputs up to which windows are summed along their rows.
 inline constexpr std::int64_t few_outputs = 4;
+/// Tiles of the gradient by the filter for which a panel is copied to where it lies together.
+inline constexpr std::int64_t rows_of_panel = 4;
 /// Products that are added in order, of a tile: a leaf of a long_sum.
 inline constexpr std::int64_t window_products = 4 * addends_together;
 /// Of the gradient by the filter: pieces at most, bytes of partial sums for each of them, and rows

@@ -237,6 +237,8 @@ class kernel_of<spec::conv2d, T> final : public spec::conv2d {
 
 /// Elements of x whose windows begin at the same phase of the stride see the same taps: each phase
 /// is a convolution of dz, of stride 1, with every stride-th row and column of the filter reversed.
+/// Neighbours in a row whose windows are the same, as where windows do not overlap, are outputs of
+/// one.
 template <class T>
 class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_input_gradient {
   std::size_t scratch() const override { return static_cast<std::size_t>(room_) * sizeof(T); }
@@ -259,6 +261,7 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
     const std::int64_t width = in(1)[1], channels = in(1)[2], outputs = in(1)[3];
     const std::int64_t image = out()[1] * out()[2] * channels;
     for (const phase& p : passes_) {
+      // What goes on with the phase has the channels of the next columns of the filter.
       p.pack_filter(packed + p.packed_at, [&](std::int64_t i, std::int64_t channel) {
         const std::int64_t tap = i / outputs;
         const std::int64_t r = p.of[0] + op_.stride[0] * (p.taps[0] - 1 - tap / p.taps[1]);
@@ -276,6 +279,12 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
     std::int64_t of[2] = {};     ///< the first tap's row and column in the filter
     std::int64_t packed_at = 0;  ///< where its part of the filter is packed
     double flops = 0;
+
+    /// Whether the elements of `p` follow this one's, and have the same windows.
+    bool goes_on_with(const phase& p) const {
+      return p.to == to + outputs && std::ranges::equal(taps, p.taps) && taps[1] > 0 &&
+             std::ranges::equal(first, p.first) && std::ranges::equal(count, p.count);
+    }
   };
   /// The phase of the element at `origin`, the first of its phase.
   void add(const windows& of_x, const std::int64_t (&origin)[2]) {
@@ -296,11 +305,16 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
     p.to = origin[0] * row + origin[1] * out()[3];
     p.apart[0] = of_x.step[0] * row;
     p.apart[1] = of_x.step[1] * out()[3];
-    p.packed_at = room_;
-    room_ += p.template packed<T>();
-    p.flops = 2.0 * static_cast<double>(out()[0] * p.pixels() * p.outputs) *
-              static_cast<double>(p.depth() + 1);
-    passes_.push_back(p);
+    if (!passes_.empty() && passes_.back().goes_on_with(p)) {
+      passes_.back().outputs += p.outputs;
+    } else {
+      p.packed_at = room_;
+      passes_.push_back(p);
+    }
+    phase& last = passes_.back();
+    room_ = last.packed_at + last.template packed<T>();
+    last.flops = 2.0 * static_cast<double>(out()[0] * last.pixels() * last.outputs) *
+                 static_cast<double>(last.depth() + 1);
   }
 
   std::vector<phase> passes_;

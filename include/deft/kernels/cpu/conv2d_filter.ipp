@@ -133,7 +133,8 @@ class kernel_of<spec::conv2d_filter_gradient, T> final : public spec::conv2d_fil
                [](T* from, std::int64_t n) { std::fill(from, from + n, T(0)); });
     const std::int64_t row = w_.count[1] * n_, band = this->band();
     std::int64_t bands = 0;
-    // A panel that is not full is read from a copy.
+    // A panel that is not full, or is read several times, is read from a copy: rows that are a
+    // power of two apart share a few lines of the cache.
     constexpr std::int64_t widest = most_registers * register_lanes<T>;
     const std::int64_t image = w_.room(band), copy = band * w_.count[1] * widest;
     T* const room =
@@ -147,7 +148,7 @@ class kernel_of<spec::conv2d_filter_gradient, T> final : public spec::conv2d_fil
           constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
           const T* from = gradient + j;
           std::int64_t apart = n_;
-          if (columns < L) {
+          if (columns < L || end - begin > thresholds::rows_of_panel * P) {
             T* to = room + image;
             for (std::int64_t i = 0; i < rows * w_.count[1]; ++i, to += L) {
               std::memcpy(to, from + i * n_, static_cast<std::size_t>(columns) * sizeof(T));
