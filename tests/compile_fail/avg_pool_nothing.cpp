@@ -1,4 +1,4 @@
-// build error: \[avg_pool\] expects a window, stride and padding as types, and got none
+// build error: \[avg_pool\] expects a window, stride and padding as types, in that order
 // got: takes<avg_pool,tensor<float,-1,28,28,1>>
 #include <deft/expr.hpp>
 using namespace deft;

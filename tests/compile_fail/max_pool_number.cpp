@@ -1,4 +1,4 @@
-// build error: \[max_pool\] expects a window, stride and padding as types, and got none, or
+// build error: \[max_pool\] expects a window, stride and padding as types, in that order
 // got: takes<max_pool,tensor<float,-1,28,28,1>,int>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -104,4 +104,72 @@ void calls(const tensor<float, dyn, 3>& x, const any_tensor& a, const tensor<std
   clip_by_value(a, 0, 1);
   clip_by_norm(a, 1);
   clip_by_norm(x, 1);
+  conv2d(a, 8, {3, 3}, "c3", {.activation = relu}, {.stride = {2, 2}});
+}
+void texts(const tensor<std::string, dyn>& words, const any_tensor& a) {
+  static_cast<void>(tensor<bool, dyn>(words == "a"));
+  static_cast<void>(tensor<bool, dyn>("a" != words));
+  static_cast<void>(tensor<bool, dyn>(std::string("a") == words));
+  static_cast<void>(any_tensor(a != std::string_view("a")));
+  static_cast<void>(any_tensor("a" == a));
+  static_cast<void>(any_tensor(words == a));
+  static_cast<void>(variable<std::string>("s", "a"));
+  static_cast<void>(variable<std::string, 2>("t", {"a", "b"}));
+}
+void arrays() {
+  const ndarray<float> number(2), braced{2};
+  const ndarray<float, 2> list{1, 2}, other({1, 2}), vector(std::vector<float>{1, 2});
+  const ndarray<float, 1> one{1};
+  const ndarray<float, 2, 2> rows{{1, 2}, {3, 4}};
+  const ndarray<float, dyn, 2> some(3), all(3, 2);
+  const ndarray<std::string, dyn> texts(3), text{"a"};
+}
+void runs(session& s, const tensor<float, dyn, 3>& x, const any_tensor& a,
+          const placeholder<float, dyn>& k, const run_options& options) {
+  s.run(x, a);
+  s.run(std::vector{x, x}, k = {1, 2});
+  s.run(options, x, a, k = {1, 2});
+  s.run({.timeout = std::chrono::seconds(1)}, a, k = {1, 2});
+  auto step = s.prepare(x, std::vector{a, a}, feeds(k));
+  step({1, 2});
+  step(options, {1, 2});
+  step({.timeout = std::chrono::seconds(1)}, {1, 2});
+  step(options, std::vector<float>{1, 2});
+  step(options, k = {1, 2});
+}
+void layers(const tensor<float, dyn, 8, 8, 3>& x, const conv2d_layer_options& options) {
+  conv2d<8>(x, window<3>, "c4");
+  conv2d<8>(x, window<3>, "c5", {.activation = relu}, stride<2>, padding::valid);
+  conv2d<8>(x, window<3>, "c6", options, stride<2>);
+  max_pool(x, window<3>);
+  max_pool(x, window<3>, padding::same);
+  max_pool(x, window<3>, stride<2>);
+  avg_pool(x, window<3>, stride<2>, padding::same);
+}
+void trains(const tensor<float>& loss, const variable<float, 3>& w, const any_variable& v,
+            const variable<std::int64_t>& step) {
+  sgd{0.1};
+  sgd o(exponential_decay(0.1, step, 1000, 0.96, {.staircase = true}));
+  momentum(0.1, 0.9, {.nesterov = true});
+  adagrad(0.1, 0.2);
+  static_cast<void>(adadelta());
+  adadelta({.rho = 0.9});
+  rmsprop(loss, {.momentum = 0.9});
+  static_cast<void>(adam());
+  adam({.beta1 = 0.5});
+  adam(0.1, {.beta1 = 0.5});
+  adamw(0.1, 0.01);
+  ftrl(0.1, {.l1 = 1});
+  o.minimize(loss);
+  o.minimize(loss, step);
+  o.minimize(loss, w);
+  o.minimize(loss, v, step);
+  o.minimize(loss, {w, v}, step);
+  o.apply_gradients(clip_by_global_norm(o.compute_gradients(loss), 5), step);
+  global_norm(o.compute_gradients(loss, {w}));
+  auto [dw] = gradients(loss, w);
+  w.assign_sub(0.1f * dw);
+  piecewise_constant(step, {100}, {0.1, 0.01});
+  polynomial_decay(0.1, any_tensor(step), 1000, {.power = 2});
+  linear_warmup(cosine_decay(0.1, step, 1000), step, 10);
 }

@@ -33,7 +33,9 @@ TEST_CASE("a list gives the elements, and one dyn extent is deduced") {
         }) == "invalid_argument: an ndarray of (2,2) cannot hold 3 elements");
   CHECK(testing::error_of([] {
           ndarray<int, dyn, 2>{1, 2, 3};
-        }) == "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
+        }) ==
+        "invalid_argument: an ndarray of (?,2) cannot hold 3 elements; extents go in parentheses, "
+        "without braces: ndarray<float, dyn, 3> a(4)");
 }
 
 TEST_CASE("nested lists give the rows") {
@@ -196,7 +198,8 @@ TEST_CASE("a vector, array or span becomes an ndarray") {
   CHECK(ndarray<float, dyn>(std::span(values).first(2)).size() == 2);
   CHECK(ndarray<bool, dyn>(std::vector<bool>{true, false})(0));
   CHECK(testing::error_of([&] { ndarray<float, dyn, 4>{values}; }) ==
-        "invalid_argument: an ndarray of (?,4) cannot hold 6 elements");
+        "invalid_argument: an ndarray of (?,4) cannot hold 6 elements; extents go in parentheses, "
+        "without braces: ndarray<float, dyn, 3> a(4)");
   static_assert(!std::is_constructible_v<ndarray<float, dyn>, std::vector<double>>);
 }
 

@@ -311,6 +311,8 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
   CHECK(lists({1, 2}, {{3, 4}, {5, 6}}) == 21);
   CHECK(lists({1, 2}, ndarray<float, 1, 2>{3, 4}) == 10);
   CHECK(lists(q = {{3, 4}}, p = {1, 2}) == 10);
+  CHECK(lists(run_options{}, {1, 2}, {{3, 4}}) == 10);
+  CHECK(lists({.timeout = std::chrono::minutes(1)}, {1, 2}, ndarray<float, 1, 2>{3, 4}) == 10);
   CHECK(lists(std::vector<float>{1, 2}, {{3, 4}}) == 10);
   CHECK(outcome_of([&] {
           lists({1, 2, 3}, {{3, 4}});

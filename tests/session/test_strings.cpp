@@ -110,6 +110,11 @@ TEST_CASE_FIXTURE(own_graph, "strings are compared element by element, with broa
   CHECK(s.run(chosen, a = {"x", "y"}, b = "y") == ndarray<float, dyn>{3, 2});
   any_tensor any(a);
   CHECK(s.run(any == b, a = {"x"}, b = "x").item<bool>());
+  tensor<bool, dyn> with_text = a == "x";
+  CHECK(s.run(with_text, a = {"x", "y"}) == ndarray<bool, dyn>{true, false});
+  CHECK(s.run(std::string_view(odd) != a, a = {"x", odd}) == ndarray<bool, dyn>{true, false});
+  CHECK(s.run("x" == any, a = {"x"}).data<bool>()[0]);
+  CHECK(error_of([&] { any_tensor(constant(1.f)) == "x"; }).find("[equal]") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "what forwards its input takes strings") {

@@ -73,10 +73,31 @@ struct array_extents {
     for (auto& e : d)
       if (e == dyn) e = known ? n / known : 0;
     if (d.elements() != n)
-      fail(errc::invalid_argument, "an ndarray of ", declared, " cannot hold ", n, " elements");
+      fail(errc::invalid_argument, "an ndarray of ", declared, " cannot hold ", n, " elements",
+           declared.is_static()
+               ? ""
+               : "; extents go in parentheses, without braces: ndarray<float, dyn, 3> a(4)");
     return d;
   }
 };
+/// Whether numbers in parentheses are extents that an ndarray of extents `E…` does not take.
+template <class Extents, class... N>
+inline constexpr bool surplus_extents = false;
+template <std::int64_t... E, class... N>
+requires(std::is_arithmetic_v<N>&&...) inline constexpr bool surplus_extents<shape_t<E...>, N...> =
+    [] {
+      constexpr std::size_t free = ((E == dyn ? 1 : 0) + ... + 0);
+      return sizeof...(N) > (sizeof...(E) == 0 ? 1 : 0) &&
+             (free == 0 || (sizeof...(N) != free && sizeof...(N) != sizeof...(E)));
+    }();
+/// An error that says so.
+template <class Array, class... N>
+constexpr void refuse_extents() {
+  static_assert(
+      takes<Array, N...>,
+      "[ndarray] expects the dyn extents alone, or all if one is dyn: ndarray<float, dyn, "
+      "3> a(4), ndarray<float, 2, 3> b; elements go in braces");
+}
 /// An ndarray's array, for callers that neither keep nor copy it.
 struct borrowed {
   template <class Array>
@@ -115,6 +136,12 @@ class ndarray {
   requires(dynamic_extents > 0 && (sizeof...(N) == dynamic_extents ||
                                    sizeof...(N) == sizeof...(E))) explicit ndarray(N... extents)
       : ndarray(extents_type::from({static_cast<std::int64_t>(extents)...})) {}
+
+  /// @cond refused
+  template <class... N>
+  requires detail::surplus_extents<shape_type, N...>
+  explicit ndarray(N...) { detail::refuse_extents<ndarray, N...>(); }
+  /// @endcond
 
   /// The elements in row-major order; a single `dyn` extent follows from their number.
   /// Throws invalid_argument if there are too many or too few.

@@ -46,6 +46,12 @@ class ndarray<std::string, E...> {
   requires(dynamic_extents > 0 && (sizeof...(N) == dynamic_extents ||
                                    sizeof...(N) == sizeof...(E))) explicit ndarray(N... extents)
       : array_(dtype::string, extents_type::from({static_cast<std::int64_t>(extents)...})) {}
+  /// @cond refused
+  template <class... N>
+  requires detail::surplus_extents<shape_type, N...>
+  explicit ndarray(N...) { detail::refuse_extents<ndarray, N...>(); }
+  /// @endcond
+
   /// The elements in row-major order, `ndarray<std::string, dyn> v{"a", "b"}`; a single `dyn`
   /// extent follows from their number. Throws invalid_argument if there are too many or too few.
   ndarray(std::initializer_list<detail::text_item> elements) requires(sizeof...(E) > 0)

@@ -7,9 +7,21 @@
 
 namespace deft {
 
+namespace op {
+struct add;
+struct less;
+struct less_equal;
+struct greater;
+struct greater_equal;
+}  // namespace op
+
 namespace detail {
 struct compound_assignment;  // `x += y` as messages name it
-}
+/// A tensor and a text, in either order.
+template <class X, class Y>
+concept tensor_and_text = (expression<X> && !expression<Y> && text<Y>) ||
+                          (expression<Y> && !expression<X> && text<X>);
+}  // namespace detail
 
 /// @cond refused
 template <ext::expression X, class Y>
@@ -38,6 +50,32 @@ detail::refused operator/=(const X&, const Y&) {
   static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
                 "[div] x /= y: a tensor names a value, which does not change: name another, as in "
                 "auto z = x / y; a variable is updated by s.run(w.assign(w / y))");
+  return {};
+}
+
+template <class X, class Y>
+requires detail::tensor_and_text<X, Y> detail::refused operator+(const X&, const Y&) {
+  detail::refuse<detail::mistake::strings, op::add, detail::got<X>, detail::got<Y>>();
+  return {};
+}
+template <class X, class Y>
+requires detail::tensor_and_text<X, Y> detail::refused operator<(const X&, const Y&) {
+  detail::refuse<detail::mistake::strings, op::less, detail::got<X>, detail::got<Y>>();
+  return {};
+}
+template <class X, class Y>
+requires detail::tensor_and_text<X, Y> detail::refused operator<=(const X&, const Y&) {
+  detail::refuse<detail::mistake::strings, op::less_equal, detail::got<X>, detail::got<Y>>();
+  return {};
+}
+template <class X, class Y>
+requires detail::tensor_and_text<X, Y> detail::refused operator>(const X&, const Y&) {
+  detail::refuse<detail::mistake::strings, op::greater, detail::got<X>, detail::got<Y>>();
+  return {};
+}
+template <class X, class Y>
+requires detail::tensor_and_text<X, Y> detail::refused operator>=(const X&, const Y&) {
+  detail::refuse<detail::mistake::strings, op::greater_equal, detail::got<X>, detail::got<Y>>();
   return {};
 }
 

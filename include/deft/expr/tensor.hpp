@@ -198,6 +198,22 @@ tensor(const X&) -> tensor<detail::missing>;
 namespace detail {
 template <class T, std::int64_t... E>
 tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
+
+/// A text next to a tensor of strings: a constant, made by conversion as an any_operand is.
+class text_operand {
+ public:
+  template <class V>
+  requires(!expression<V> && !std::is_null_pointer_v<V> && text<V>)
+      text_operand(const V& v, source_location w = operator_line())  // NOLINT: implicit on purpose
+      : constant_(add_constant(any_array::scalar(std::string_view(v)), w).handle()), location_(w) {}
+
+  const tensor<std::string>& constant() const { return constant_; }
+  source_location location() const { return location_; }
+
+ private:
+  tensor<std::string> constant_;
+  source_location location_;
+};
 }  // namespace detail
 
 template <ext::typed_expression X, class Kernels>

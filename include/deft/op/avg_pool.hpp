@@ -55,11 +55,10 @@ any_tensor avg_pool(const X& x, const pool_options& options, ext::source_locatio
 
 /// @cond refused
 template <ext::expression X, class... Given>
-requires(sizeof...(Given) == 0 || (detail::number_or_text<Given> || ...)) detail::refused
-    avg_pool(const X&, const Given&...) {
+requires(detail::no_windows<Given...>) detail::refused avg_pool(const X&, const Given&...) {
   static_assert(detail::takes<op::avg_pool, detail::got<X>, Given...>,
-                "[avg_pool] expects a window, stride and padding as types, and got none, or a "
-                "number or text: avg_pool(x, window<3>, stride<2>, padding::same)");
+                "[avg_pool] expects a window, stride and padding as types, in that order, and got "
+                "others: avg_pool(x, window<3>, stride<2>, padding::same)");
   return {};
 }
 /// @endcond

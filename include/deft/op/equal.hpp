@@ -25,4 +25,15 @@ template <class = void>
 any_tensor operator==(const detail::any_operand& x, const detail::any_operand& y) {
   return detail::make_any_at<op::equal>(x, y);
 }
+/// The same with a text: `words == "a"`.
+/// @{
+template <ext::expression X>
+auto operator==(const X& x, const detail::text_operand& y) {
+  return ext::make<op::equal>(y.location(), x, y.constant());
+}
+template <ext::expression Y>
+auto operator==(const detail::text_operand& x, const Y& y) {
+  return ext::make<op::equal>(x.location(), x.constant(), y);
+}
+/// @}
 }  // namespace deft

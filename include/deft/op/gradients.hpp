@@ -64,6 +64,47 @@ requires(!(ext::expression<X> && ...) ||
                 "by: gradients(loss, w, b), or gradients(loss, {w, b})");
   return {};
 }
+namespace detail {
+template <class... G>
+refused refuse_gradients() {
+  static_assert(takes<op::gradients, std::tuple<got<G>...>>,
+                "[gradients] yields a tuple of one gradient for each tensor, which auto [dw] = "
+                "gradients(loss, w) takes apart");
+  return {};
+}
+}  // namespace detail
+template <ext::expression... G, class Y>
+requires(sizeof...(G) > 0) detail::refused operator+(const std::tuple<G...>&, const Y&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::operand X, ext::expression... G>
+requires(sizeof...(G) > 0) detail::refused operator+(const X&, const std::tuple<G...>&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::expression... G, class Y>
+requires(sizeof...(G) > 0) detail::refused operator-(const std::tuple<G...>&, const Y&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::operand X, ext::expression... G>
+requires(sizeof...(G) > 0) detail::refused operator-(const X&, const std::tuple<G...>&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::expression... G, class Y>
+requires(sizeof...(G) > 0) detail::refused operator*(const std::tuple<G...>&, const Y&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::operand X, ext::expression... G>
+requires(sizeof...(G) > 0) detail::refused operator*(const X&, const std::tuple<G...>&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::expression... G, class Y>
+requires(sizeof...(G) > 0) detail::refused operator/(const std::tuple<G...>&, const Y&) {
+  return detail::refuse_gradients<G...>();
+}
+template <ext::operand X, ext::expression... G>
+requires(sizeof...(G) > 0) detail::refused operator/(const X&, const std::tuple<G...>&) {
+  return detail::refuse_gradients<G...>();
+}
 /// @endcond
 
 }  // namespace deft

@@ -161,6 +161,14 @@ class variable : public tensor<T, E...> {
         "[variable] expects a name before the initial value, as in variable<float> b(\"b\", "
         "zeros())");
   }
+  template <ext::initializes Initial, std::convertible_to<std::string_view> Name>
+  requires(!std::convertible_to<const Initial&, std::string_view>)
+      variable(const Initial&, const Name&, const variable_options& = detail::default_options()) {
+    static_assert(
+        detail::takes<variable<T, E...>, Initial, Name>,
+        "[variable] expects a name before the initial value, as in variable<float> b(\"b\", "
+        "zeros())");
+  }
   /// @endcond
 
   /// An existing variable of a graph: `variable<float, 10> b(g.find_variable("b"))`.
@@ -389,6 +397,8 @@ class any_variable : public detail::expression_base {
 /// @cond refused
 template <std::convertible_to<std::string_view> Name, class... Initial>
 variable(const Name&, const Initial&...) -> variable<detail::missing>;
+template <ext::initializes Initial, std::convertible_to<std::string_view> Name>
+variable(const Initial&, const Name&) -> variable<detail::missing>;
 /// @endcond
 
 namespace detail {

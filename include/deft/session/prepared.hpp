@@ -66,7 +66,10 @@ struct braced_calls {
 template <class Step, class... X>
 requires(sizeof...(X) > 0) struct braced_calls<Step, feed_list<X...>> {
   auto operator()(braced_value<X>... values) const {
-    return static_cast<const Step&>(*this).run_braced(std::move(values)...);
+    return (*this)(run_options{}, std::move(values)...);
+  }
+  auto operator()(const run_options& options, braced_value<X>... values) const {
+    return static_cast<const Step&>(*this).run_braced(options, std::move(values)...);
   }
 };
 
@@ -176,10 +179,10 @@ class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches..
 
   friend braced;
   template <class... V>
-  auto run_braced(V&&... values) const {
+  auto run_braced(const run_options& options, V&&... values) const {
     return std::apply(
-        [this, &values...](const auto&... target) {
-          return (*this)(run_options{}, std::forward<V>(values).value_for(target.handle())...);
+        [this, &options, &values...](const auto&... target) {
+          return (*this)(options, std::forward<V>(values).value_for(target.handle())...);
         },
         feeds_.targets);
   }

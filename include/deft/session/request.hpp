@@ -109,6 +109,8 @@ struct feed_dictionary {
   feed_dictionary(const X&, std::initializer_list<V>);
   template <expression X, class V>
   feed_dictionary(const X&, std::initializer_list<std::initializer_list<V>>);
+  template <std::same_as<feed_value> F>
+  feed_dictionary(const F&);
 };
 
 /// What a run yields that fetches operations alone: nothing.
@@ -262,6 +264,18 @@ auto run_fetches(Step&& step, source_location w, const X&... x) {
   }
 }
 
+/// Fetches in braces, as TensorFlow takes them in brackets.
+template <std::size_t N, class... X>
+auto refuse_listed() {
+  static_assert(takes<session, X...>,
+                "[run] expects fetches one by one, and got several in braces: auto [a, b] = "
+                "s.run(x, y, k = 1); a std::vector of tensors is one, too");
+  if constexpr (N > 1)
+    return std::array<refused, N>();
+  else
+    return refused();
+}
+
 /// The forms of run that a kind of session has, which computes
 /// `run_request(fetches, targets, feeds, options, place)`.
 template <class Self>
@@ -307,6 +321,18 @@ class run_forms {
   template <detail::run_argument A, class B, class C, class D, class E>
   auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_location w = here()) {
     return run_at(w, run_options{}, a, b, c, d, e);
+  }
+  template <std::size_t N, class... X>
+  auto run(const listed (&)[N], const X&...) {
+    return refuse_listed<N, X...>();
+  }
+  template <std::size_t N>
+  auto run(const listed (&)[N], std::initializer_list<feed_dictionary>) {
+    return refuse_listed<N, feed_dictionary>();
+  }
+  template <std::size_t N, class... X>
+  auto run(const run_options&, const listed (&)[N], const X&...) {
+    return refuse_listed<N, X...>();
   }
   template <detail::run_argument A>
   refused run(const A&, std::initializer_list<feed_dictionary>) {

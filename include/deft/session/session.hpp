@@ -112,6 +112,15 @@ class session : public detail::run_forms<session> {
     return prepare_at(w, a, b, c);
   }
   /// @}
+  /// @cond refused
+  template <std::size_t N, class... X>
+  auto prepare(const detail::listed (&)[N], const X&...) {
+    static_assert(detail::takes<session, X...>,
+                  "[prepare] expects fetches one by one, and got several in braces: "
+                  "s.prepare(x, y, feeds(k)); a std::vector of tensors is one, too");
+    return [](const auto&...) { return detail::refused(); };
+  }
+  /// @endcond
 
   /// The full name of the device that computes `t` if only `t` is fetched, such as
   /// "/job:ps/replica:0/task:0/cpu:0". Throws as prepare does.

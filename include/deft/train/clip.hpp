@@ -11,6 +11,7 @@ namespace deft {
 namespace op {
 struct clip_by_norm;   ///< several operations; only messages use these names
 struct clip_by_value;  ///< likewise
+struct global_norm;    ///< likewise
 }  // namespace op
 
 /// Each element of x, at least `low` and at most `high`. NaN stays NaN.
@@ -66,6 +67,25 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients,
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm,
                                                       ext::source_location w = ext::here());
+/// @cond refused
+template <ext::expression... G, class... Norm>
+requires(sizeof...(G) >
+         0) std::vector<gradient_of_variable> clip_by_global_norm(const std::tuple<G...>&,
+                                                                  const Norm&...) {
+  static_assert(detail::takes<op::global_norm, std::tuple<detail::got<G>...>>,
+                "[clip_by_global_norm] expects gradients with their variables: "
+                "o.apply_gradients(clip_by_global_norm(o.compute_gradients(loss), 5)) of an "
+                "optimizer o");
+  return {};
+}
+template <ext::expression... G>
+requires(sizeof...(G) > 0) detail::refused global_norm(const std::tuple<G...>&) {
+  static_assert(detail::takes<op::global_norm, std::tuple<detail::got<G>...>>,
+                "[global_norm] expects gradients with their variables, as of "
+                "o.compute_gradients(loss) of an optimizer o");
+  return {};
+}
+/// @endcond
 /// Each element of every gradient, at least `low` and at most `high`; empty gradients stay empty. A
 /// gradient of rows (see optimizer) stays one if `low` and `high` allow 0.
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,

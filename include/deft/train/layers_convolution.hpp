@@ -26,7 +26,9 @@ inline constexpr bool no_convolution<Filters, First> =
     Filters == 0 ? std::integral<First> : !text<First>;
 template <std::size_t Filters, class First, class Second, class... More>
 inline constexpr bool no_convolution<Filters, First, Second, More...> =
-    Filters == 0 && std::integral<First> && !std::convertible_to<const Second&, dims>;
+    Filters == 0
+        ? std::integral<First> && !std::convertible_to<const Second&, dims>
+        : !text<First> && !std::integral<First> && (!text<Second> || starts_with_move<More...>);
 }  // namespace detail
 
 /// activation(conv2d(x, kernel) + bias) for images x (batch, height, width, channels), with
@@ -67,10 +69,16 @@ auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
 template <std::int64_t... Filters, ext::expression X, class... Given>
 requires(detail::no_convolution<sizeof...(Filters), Given...>) detail::refused
     conv2d(const X&, const Given&...) {
-  static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<Given>...>,
-                "[conv2d] expects filters, or their number, a window and a name: conv2d(x, w), "
-                "conv2d<32>(x, window<5>, \"conv1\"), or conv2d(x, 32, {5, 5}, \"conv1\")");
+  static_assert(
+      detail::takes<op::conv2d, detail::got<X>, detail::got<Given>...>,
+      "[conv2d] expects filters, or their number, a window and a name: conv2d(x, w), "
+      "conv2d<32>(x, window<5>, \"conv1\"), or conv2d(x, 32, {5, 5}, \"conv1\"); a stride "
+      "follows the options: conv2d<32>(x, window<5>, \"conv1\", {}, stride<2>)");
   return {};
+}
+template <std::int64_t Filters, ext::typed_expression X, int Height, int Width>
+detail::refused conv2d(const X& x, window_t<Height, Width> size, const conv2d_layer_options&) {
+  return conv2d<Filters>(x, size);
 }
 template <std::int64_t Filters, ext::typed_expression X>
 detail::refused conv2d(const X&, std::string_view, const conv2d_layer_options& = {}) {

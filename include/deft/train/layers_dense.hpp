@@ -119,6 +119,22 @@ detail::refused dense(const X&, std::int64_t, const detail::bare_activation&) {
                 "\"fc\", {.activation = relu})");
   return {};
 }
+template <std::int64_t Units, ext::expression X>
+detail::refused dense(const X& x, const dense_options&) {
+  return dense(x, Units);
+}
+template <ext::expression X>
+detail::refused dense(const X& x, const dense_options&) {
+  return dense(x, 0);
+}
+template <ext::expression X>
+detail::refused dense(const X& x, std::int64_t, const dense_options&) {
+  return dense(x, 0);
+}
+template <std::int64_t In, std::int64_t Out, ext::expression X, class... Given>
+detail::refused dense(const X& x, const Given&...) {
+  return dense(x, Out);
+}
 template <ext::expression X, class... Given>
 requires(detail::no_dense<Given...>) detail::refused dense(const X&, const Given&...) {
   static_assert(

@@ -37,6 +37,10 @@ auto dropout(const X& x, double rate, const dropout_options& options = {},
     return detail::add_dropout(any_tensor(x), rate, options, w);
 }
 /// @cond refused
+template <ext::expression X>
+detail::refused dropout(const X& x, const dropout_options&) {
+  return dropout(x);
+}
 template <ext::expression X, ext::operand... Given>
 requires(sizeof...(Given) == 0 || sizeof...(Given) == 2) detail::refused
     dropout(const X&, const Given&...) {

@@ -178,6 +178,23 @@ class optimizer {
                   "global_step()");
     return {};
   }
+  template <ext::expression L, std::convertible_to<any_variable> V,
+            std::convertible_to<any_variable> Next, class... More>
+  requires(!std::same_as<Next, variable<std::int64_t>>) operation
+      minimize(const L&, const V&, const Next&, const More&...)
+  const {
+    static_assert(detail::takes<optimizer, detail::got<V>, detail::got<Next>>,
+                  "[minimize] expects several variables in braces: minimize(loss, {w, b})");
+    return {};
+  }
+  template <ext::expression... G, class... Given>
+  requires(sizeof...(G) > 0) operation apply_gradients(const std::tuple<G...>&, const Given&...)
+  const {
+    static_assert(detail::takes<optimizer, std::tuple<detail::got<G>...>>,
+                  "[apply_gradients] expects gradients with their variables, as of "
+                  "o.compute_gradients(loss), and got those of gradients(loss, w)");
+    return {};
+  }
   /// @endcond
 
   /// The first half of minimize: gradients with respect to all trainable variables of float or

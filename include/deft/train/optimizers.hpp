@@ -6,12 +6,28 @@
 
 namespace deft {
 
+namespace detail {
+/// Whether `N` numbers, tensors or texts or more stand where an optimizer takes options, or none
+/// where it takes a rate.
+template <std::size_t N, class... Given>
+inline constexpr bool numbers_for_options = sizeof...(Given) == 0 ||
+                                            (sizeof...(Given) >= N &&
+                                             ((operand<Given> || text<Given>)&&...));
+}  // namespace detail
+
 /// Gradient descent: v <- v - r g.
 class sgd : public optimizer {
  public:
   /// The rate is a number or a scalar tensor: `sgd(0.1)`,
   /// `sgd(cosine_decay(0.1, global_step(), 10'000))`.
   explicit sgd(hyperparameter learning_rate) : rate_(std::move(learning_rate)) {}
+  /// @cond refused
+  template <class... Given>
+  requires(detail::numbers_for_options<2, Given...>) explicit sgd(const Given&...) {
+    static_assert(detail::takes<sgd, Given...>,
+                  "[sgd] expects a learning rate alone: sgd(0.1); momentum(0.1, 0.9) has momentum");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
@@ -19,7 +35,7 @@ class sgd : public optimizer {
                         const any_tensor& rows) const override;
 
  private:
-  hyperparameter rate_;
+  hyperparameter rate_ = 0;
 };
 
 /// Options of momentum.
@@ -35,12 +51,21 @@ class momentum : public optimizer {
   momentum(hyperparameter learning_rate, hyperparameter momentum_of_steps,
            momentum_options options = {})
       : rate_(std::move(learning_rate)), kept_(std::move(momentum_of_steps)), options_(options) {}
+  /// @cond refused
+  template <class... Given>
+  requires(sizeof...(Given) != 2 &&
+           detail::numbers_for_options<1, Given...>) explicit momentum(const Given&...) {
+    static_assert(detail::takes<momentum, Given...>,
+                  "[momentum] expects a learning rate and a momentum, and options: momentum(0.01, "
+                  "0.9), momentum(0.01, 0.9, {.nesterov = true})");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_, kept_;
+  hyperparameter rate_ = 0, kept_ = 0;
   momentum_options options_;
 };
 
@@ -52,13 +77,21 @@ class adagrad : public optimizer {
   /// above 0.
   explicit adagrad(hyperparameter learning_rate, double initial_accumulator = 0.1)
       : rate_(std::move(learning_rate)), initial_(initial_accumulator) {}
+  /// @cond refused
+  template <class... Given>
+  requires(detail::numbers_for_options<3, Given...>) explicit adagrad(const Given&...) {
+    static_assert(detail::takes<adagrad, Given...>,
+                  "[adagrad] expects a learning rate, and the first value of its accumulator: "
+                  "adagrad(0.1), adagrad(0.1, 0.1)");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_;
-  double initial_;
+  hyperparameter rate_ = 0;
+  double initial_ = 0;
 };
 
 /// Options of adadelta: minimize throws invalid_argument unless 0 <= rho < 1 and epsilon > 0.
@@ -77,12 +110,21 @@ class adadelta : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adadelta(adadelta_options options) : adadelta(0.001, options) {}
   /// @}
+  /// @cond refused
+  template <class... Given>
+  requires(sizeof...(Given) > 0 &&
+           detail::numbers_for_options<2, Given...>) explicit adadelta(const Given&...) {
+    static_assert(detail::takes<adadelta, Given...>,
+                  "[adadelta] expects a learning rate and options: adadelta(1, {.rho = 0.95, "
+                  ".epsilon = 1e-8})");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_;
+  hyperparameter rate_ = 0;
   adadelta_options options_;
 };
 
@@ -105,12 +147,20 @@ class rmsprop : public optimizer {
   /// The rate is a number or a scalar tensor: `rmsprop(0.001, {.momentum = 0.9})`.
   explicit rmsprop(hyperparameter learning_rate, rmsprop_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
+  /// @cond refused
+  template <class... Given>
+  requires(detail::numbers_for_options<2, Given...>) explicit rmsprop(const Given&...) {
+    static_assert(detail::takes<rmsprop, Given...>,
+                  "[rmsprop] expects a learning rate and options: rmsprop(0.001, {.decay = 0.9, "
+                  ".momentum = 0.9, .epsilon = 1e-10})");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_;
+  hyperparameter rate_ = 0;
   rmsprop_options options_;
 };
 
@@ -135,12 +185,21 @@ class adam : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
   explicit adam(adam_options options) : adam(0.001, options) {}
   /// @}
+  /// @cond refused
+  template <class... Given>
+  requires(sizeof...(Given) > 0 &&
+           detail::numbers_for_options<2, Given...>) explicit adam(const Given&...) {
+    static_assert(detail::takes<adam, Given...>,
+                  "[adam] expects a learning rate and options: adam(0.001, {.beta1 = 0.9, .beta2 = "
+                  "0.999, .epsilon = 1e-8})");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_;
+  hyperparameter rate_ = 0;
   adam_options options_;
 };
 
@@ -152,6 +211,15 @@ class adamw : public adam {
   explicit adamw(hyperparameter learning_rate = 0.001, double weight_decay = 0.01,
                  adam_options options = {})
       : adam(std::move(learning_rate), with(options, weight_decay)) {}
+  /// @cond refused
+  template <class... Given>
+  requires(sizeof...(Given) > 0 &&
+           detail::numbers_for_options<3, Given...>) explicit adamw(const Given&...) {
+    static_assert(detail::takes<adamw, Given...>,
+                  "[adamw] expects a learning rate, a weight decay and options: adamw(0.001, 0.01, "
+                  "{.beta1 = 0.9})");
+  }
+  /// @endcond
 
  private:
   static adam_options with(adam_options o, double weight_decay) {
@@ -178,12 +246,19 @@ class ftrl : public optimizer {
   /// Minimize throws invalid_argument if the rate is a number and not above 0.
   explicit ftrl(hyperparameter learning_rate, ftrl_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
+  /// @cond refused
+  template <class... Given>
+  requires(detail::numbers_for_options<2, Given...>) explicit ftrl(const Given&...) {
+    static_assert(detail::takes<ftrl, Given...>,
+                  "[ftrl] expects a learning rate and options: ftrl(0.1, {.l1 = 0.1, .l2 = 0.1})");
+  }
+  /// @endcond
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
-  hyperparameter rate_;
+  hyperparameter rate_ = 0;
   ftrl_options options_;
 };
 

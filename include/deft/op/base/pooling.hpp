@@ -49,6 +49,16 @@ struct pooled : typed_shape<pooled<X, Window, Stride, Same>> {
   }();
 };
 
+/// Whether what follows the images is neither a window, stride and padding nor options.
+template <class... Given>
+inline constexpr bool no_windows = sizeof...(Given) == 0 || starts_with_move<Given...> ||
+                                   (number_or_text<Given> || ...);
+template <int Height, int Width, class Second, class... More>
+inline constexpr bool no_windows<window_t<Height, Width>, Second, More...> =
+    number_or_text<Second> || (number_or_text<More> || ...) || starts_with_window<Second>;
+template <int Height, int Width, padding_mode P, class Third, class... More>
+inline constexpr bool no_windows<window_t<Height, Width>, padding_t<P>, Third, More...> =
+    number_or_text<Third> || starts_with_move<Third>;
 template <class Op>
 Op pooling_of(const dims& window, const dims& stride, bool same) {
   Op o;

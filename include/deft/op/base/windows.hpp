@@ -100,4 +100,15 @@ constexpr window_fault window_shape(const dims& x, const dims& window, const dim
 namespace deft::detail {
 template <class X>
 inline constexpr bool is_images = extents_of<X>.n == 4;
+/// Whether the first is a window, or a stride or padding; false if there is none.
+template <class...>
+inline constexpr bool starts_with_window = false;
+template <int Height, int Width, class... More>
+inline constexpr bool starts_with_window<window_t<Height, Width>, More...> = true;
+template <class...>
+inline constexpr bool starts_with_move = false;
+template <int Down, int Right, class... More>
+inline constexpr bool starts_with_move<stride_t<Down, Right>, More...> = true;
+template <padding_mode P, class... More>
+inline constexpr bool starts_with_move<padding_t<P>, More...> = true;
 }  // namespace deft::detail
