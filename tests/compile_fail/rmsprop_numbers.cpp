@@ -1,4 +1,4 @@
-// build error: \[rmsprop\] expects a learning rate and options: rmsprop\(0.001, {.decay = 0.9, 
+// build error: \[rmsprop\] expects a learning rate and options: rmsprop\(0.001, {.decay = 0.9,
 // got: takes<rmsprop,double,double>
 #include <deft/deft.hpp>
 using namespace deft;
