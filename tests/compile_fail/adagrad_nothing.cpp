@@ -1,4 +1,4 @@
-// build error: \[adagrad\] expects a learning rate, and the first value of its accumulator: adagrad\(0.1\)
+// build error: \[adagrad\] expects a learning rate, and the first value of its accumulator:
 // got: takes<adagrad>
 #include <deft/deft.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[adam\] expects a learning rate and options: adam\(0.001, {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}\)
+// build error: \[adam\] expects a learning rate and options: adam\(0.001, {.beta1 = 0.9, .beta2 =
 // got: takes<adam,double,double,double>
 #include <deft/deft.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[apply_gradients\] expects gradients with their variables, as of o.compute_gradients\(loss\)
+// build error: \[apply_gradients\] expects gradients with their variables, as of
 // got: takes<optimizer,tuple<tensor<float,3,2>>>
 #include <deft/deft.hpp>
 using namespace deft;

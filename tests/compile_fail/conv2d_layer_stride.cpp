@@ -1,4 +1,4 @@
-// build error: \[conv2d\] expects filters, or.*; a stride follows the options: conv2d<32>\(x, window<5>, "conv1", {}, stride<2>\)
+// build error: \[conv2d\] expects filters, or.*; a stride follows the options: conv2d<32>\(x,
 // got: takes<conv2d,tensor<float,-1,28,28,1>,window_t<3,3>,stride_t<2,2>,char2>
 #include <deft/deft.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[cosine_decay\] expects the training step after the rate: cosine_decay\(0.1, global_step\(\), 1000\)
+// build error: \[cosine_decay\] expects the training step after the rate: cosine_decay\(0.1,
 // got: takes<cosine_decay,double,int>
 #include <deft/deft.hpp>
 using namespace deft;

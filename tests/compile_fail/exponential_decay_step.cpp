@@ -1,4 +1,4 @@
-// build error: \[exponential_decay\] expects the training step after the rate: exponential_decay\(0.1, global_step\(\), 1000, 0.96\)
+// build error: \[exponential_decay\] expects the training step after the rate:
 // got: takes<exponential_decay,double,int,double>
 #include <deft/deft.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[global_norm\] expects gradients with their variables, as of o.compute_gradients\(loss\)
+// build error: \[global_norm\] expects gradients with their variables, as of
 // got: takes<global_norm,tuple<tensor<float,3,2>>>
 #include <deft/deft.hpp>
 using namespace deft;

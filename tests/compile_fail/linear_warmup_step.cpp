@@ -1,4 +1,4 @@
-// build error: \[linear_warmup\] expects the training step after the rate: linear_warmup\(0.1, global_step\(\), 1000\)
+// build error: \[linear_warmup\] expects the training step after the rate: linear_warmup\(0.1,
 // got: takes<linear_warmup,double,int>
 #include <deft/deft.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[polynomial_decay\] expects the training step after the rate: polynomial_decay\(0.1, global_step\(\), 1000\)
+// build error: \[polynomial_decay\] expects the training step after the rate:
 // got: takes<polynomial_decay,double,int>
 #include <deft/deft.hpp>
 using namespace deft;
