@@ -97,7 +97,7 @@ TEST_CASE("a launcher starts no parameter server once all workers have ended") {
   const std::string said = p.complaints();
   CAPTURE(said);
   CHECK(p.wait() == 1);
-  CHECK(said.find("ps/0 Killed\n") != said.npos);
+  CHECK(said.find("ps/0 Killed, which ends the job\n") != said.npos);
   CHECK(said.find("started again") == said.npos);
 }
 
