@@ -2,6 +2,7 @@
 // deft/expr/misuse.hpp: compile-time messages for C++ on values that a graph does not support.
 #pragma once
 #include <deft/expr/any_tensor.hpp>
+#include <deft/expr/sentences.hpp>
 #include <iosfwd>
 #include <string>
 
