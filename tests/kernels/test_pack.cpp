@@ -182,6 +182,7 @@ TEST_CASE_TEMPLATE("some lanes are loaded and stored, none to all", T, float, do
       CAPTURE(n);
       // Exactly n elements, so that a sanitizer sees what lies beyond.
       std::vector<T> some(from.data(), from.data() + n), to(static_cast<std::size_t>(n));
+      some.reserve(1), to.reserve(1);  // no null pointers
       const auto p = cpu::load_some<L>(some.data(), n, T(77));
       auto wanted = some;
       wanted.resize(static_cast<std::size_t>(L), T(77));
