@@ -1,5 +1,5 @@
 // build error: \[conv2d\] expects stride and padding
-// got: takes<conv2d,tensor<float,-1,28,28,1>,tensor<float,5,5,1,32>,int>
+// got: takes<conv2d,tensor<float,-1,28,28,1>,tensor<float,5,5,1,32>,int,char5>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, dyn, 28, 28, 1> x("x");

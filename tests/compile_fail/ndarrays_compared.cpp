@@ -1,4 +1,4 @@
-// build error: (use of deleted function|selected deleted operator)
+// build error: use of deleted function
 #include <deft/core/ndarray.hpp>
 using namespace deft;
 bool same(const ndarray<float, 2>& a, const ndarray<float, 3>& b) { return a == b; }

@@ -114,9 +114,9 @@ class tensor : public detail::feed_forms<T, E...> {
                   "where(c, a, b) chooses between tensors, which c ? a : b does not");
   }
 
-  template <std::same_as<initializer> I>
-  tensor(const I&) {  // NOLINT: implicit, to say what is meant
-    static_assert(detail::takes<tensor<T, E...>, I>,
+  template <std::same_as<initializer> Given>
+  tensor(const Given&) {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<tensor<T, E...>, Given>,
                   "[tensor] expects an expression, and got an initializer, which variables take: "
                   "zeros(shape<2, 3>) is a tensor");
   }
