@@ -32,7 +32,7 @@ template <int Bytes, int L>
 inline constexpr int register_lanes = scalar_registers ? 1 : std::min(L, register_bytes / Bytes);
 
 template <int Bytes>
-using mask_lane = std::make_signed_t<integer_of<Bytes>>;
+using mask_lane = std::make_signed_t<integer_of<std::size_t{Bytes}>>;
 
 }  // namespace detail
 
