@@ -45,8 +45,9 @@ class npy_reader : detail::input_file {
  private:
   void read_header() {
     unsigned char head[12];
-    if (std::memcmp(at(), npy_magic.data(), std::min(fill(npy_magic.size()), npy_magic.size())) !=
-        0)
+    // A shorter file has no whole header, which is said next.
+    const std::string_view magic = npy_magic.substr(0, fill(npy_magic.size()));
+    if (std::memcmp(at(), magic.data(), magic.size()) != 0)
       bad_at("at offset 0", "it does not begin with \\x93NUMPY, as .npy files do");
     read(head, 8, "header");
     const int version = head[6];
