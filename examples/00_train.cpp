@@ -14,7 +14,7 @@
 using namespace deft;
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 1}}, [](task& self) {  // of a worker
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 1}}, [](task& self) {  // in each worker
     auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, rest here
     variable<float> w("w", 0.f), b("b", 0.f);
     auto x = random_uniform(shape<100>, -1, 1);
