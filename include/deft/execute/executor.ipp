@@ -155,6 +155,7 @@ bool frame_state::run_lane(std::uint32_t l, ready_lanes& ready) {
 template <bool MayPark>
 bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   lane& me = lanes_[l];
+  const std::uint32_t end = c_.lanes[l].end;
   const bool observed = context_->observer != nullptr, calls = MayPark && !c_.calls.empty();
   // Parks the lane at its item; not if what that waits for has come meanwhile.
   const auto has_parked = [&] {
@@ -162,7 +163,7 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
     --me.pc;
     return false;
   };
-  for (; me.pc < c_.lanes[l].end; ++me.pc) {
+  for (; me.pc < end; ++me.pc) {
     if (calls && !functions_ended(l)) {
       if (has_parked()) return false;
       continue;

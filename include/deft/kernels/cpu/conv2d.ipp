@@ -261,7 +261,7 @@ class kernel_of<spec::conv2d_input_gradient, T> final : public spec::conv2d_inpu
     const std::int64_t width = in(1)[1], channels = in(1)[2], outputs = in(1)[3];
     const std::int64_t image = out()[1] * out()[2] * channels;
     for (const phase& p : passes_) {
-      // What goes on with the phase has the channels of the next columns of the filter.
+      // Outputs beyond the channels are those of the filter's next columns.
       p.pack_filter(packed + p.packed_at, [&](std::int64_t i, std::int64_t channel) {
         const std::int64_t tap = i / outputs;
         const std::int64_t r = p.of[0] + op_.stride[0] * (p.taps[0] - 1 - tap / p.taps[1]);

@@ -3,7 +3,6 @@
 // argmax, argmin, first_max, first_min.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <deft/kernels/cpu/indices.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
@@ -115,14 +114,9 @@ struct first_places {
   }
   /// In each lane the first index, of those that fall to it, of an element that is `best`.
   static DEFT_ALWAYS_INLINE indices lanes_with(const T* x, std::int64_t n, T best) {
-    static constexpr auto numbers = [] {
-      std::array<lane_index, L> a{};
-      for (int i = 0; i < L; ++i) a[static_cast<std::size_t>(i)] = i;
-      return a;
-    }();
     const auto most = broadcast<T, L>(best);
     indices at = broadcast<lane_index, L>(greatest_of<lane_index>);
-    indices now = load<lane_index, L>(numbers.data());
+    indices now = lane_numbers<lane_index, L>();
     const auto take = [&](const pack<T, L>& v) DEFT_INLINED {
       at = num::minimum(at, num::select(is_at(v, most), now, at));
       now = now + L;

@@ -3,6 +3,7 @@
 // compute with.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deft/core/num_lane.hpp>
 #include <deft/kernels/cpu/packet.hpp>
@@ -17,14 +18,19 @@ static_assert((scalar_registers ? sizeof(float) : register_bytes) ==
 
 namespace detail {
 
-/// f(0), f(1), … for the registers of P, each number a constant: unrolled here, as the optimizer
-/// keeps no array that a loop runs over in registers.
-template <class P, class F>
-DEFT_ALWAYS_INLINE void each_register(F f) {
+/// f(0), f(1), … f(N - 1), each number a constant: unrolled here, as the optimizer keeps no array
+/// that a loop runs over in registers.
+template <int N, class F>
+DEFT_ALWAYS_INLINE void each_index(F f) {
   [&]<int... Index>(std::integer_sequence<int, Index...>) DEFT_INLINED {
     (f(std::integral_constant<int, Index>()), ...);
   }
-  (std::make_integer_sequence<int, P::count>());
+  (std::make_integer_sequence<int, N>());
+}
+/// The same for the registers of P.
+template <class P, class F>
+DEFT_ALWAYS_INLINE void each_register(F f) {
+  each_index<P::count>(f);
 }
 
 /// Of L lanes of so many bytes, those in one register.
@@ -90,14 +96,6 @@ DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
   return r;
 }
 
-template <int Offset, class V, int... Index>
-DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, Index...>) {
-  return __builtin_shufflevector(v, v, (Offset + Index)...);
-}
-template <class V, int... Index>
-DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, Index...>) {
-  return __builtin_shufflevector(a, b, Index...);
-}
 /// Lanes `Part * N` to `(Part + 1) * N` of P's registers, as one register of U.
 template <class U, int N, int Part, class P>
 DEFT_ALWAYS_INLINE vec<U, N> take(const P& p) {
@@ -235,6 +233,17 @@ DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
   T lanes[std::size_t{L}];
   store(lanes, p);
   std::memcpy(to, lanes, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+/// 0, 1, 2, … in the lanes.
+template <element T, int L>
+DEFT_ALWAYS_INLINE pack<T, L> lane_numbers() {
+  static constexpr auto numbers = [] {
+    std::array<T, std::size_t{L}> a{};
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<T>(i);
+    return a;
+  }();
+  return load<T, L>(numbers.data());
 }
 
 /// Lanes of another mask's width.

@@ -4,13 +4,13 @@
 // gives up accuracy at the ends of its range, or is too long for the compiler to inline at -O2.
 #pragma once
 #include <cmath>
-#include <cstring>
 #include <deft/core/erf.hpp>
 #include <deft/core/num.hpp>
 #include <deft/kernels/cpu/eigen.hpp>
 #include <deft/kernels/vector_registers.hpp>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace deft::ext::cpu {
 
@@ -24,6 +24,18 @@ struct vec_type {
 /// The compiler's vector of N lanes: the same register as an Eigen packet of that size.
 template <class T, int N>
 using vec = typename detail::vec_type<T, N>::type;
+
+namespace detail {
+/// As many lanes of v from Offset on, and the lanes of a before those of b.
+template <int Offset, class V, int... Index>
+DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(v, v, (Offset + Index)...);
+}
+template <class V, int... Index>
+DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(a, b, Index...);
+}
+}  // namespace detail
 
 /// num::rounded of a register, which asm does not take as a vector where it is one element.
 template <class V>
@@ -247,10 +259,14 @@ struct packet {
       return x == least_of<T> ? all(greatest_of<T>) : root;
     }
     if constexpr (single && N > 1 && fused_multiply_add) {
-      const vec z = joined(half_power<N / 2>(half<0>(x), half<0>(y)),
-                           half_power<N / 2>(half<1>(x), half<1>(y)));
+      constexpr std::make_integer_sequence<int, N / 2> half{};
+      const vec z = detail::join(
+          half_power<N / 2>(detail::slice<0>(x, half), detail::slice<0>(y, half)),
+          half_power<N / 2>(detail::slice<N / 2>(x, half), detail::slice<N / 2>(y, half)),
+          std::make_integer_sequence<int, N>());
+      constexpr T infinity = greatest_of<T>;
       const vec a = abs(y);
-      auto other = ~((x > 0) & (x < greatest_of<T>)&(a < greatest_of<T>));
+      auto other = ~((x > 0) & (x < infinity) & (a < infinity));
       if (!same) other |= (y == 2) | (y == 3) | (a == 1) | (y == T(0.5));
       if (!any(other)) return z;
       for (int i = 0; i < N; ++i) x[i] = other[i] ? power(x[i], y[i]) : z[i];
@@ -298,19 +314,6 @@ struct packet {
                                1.3215486790144309488e-06};
     const wide power = __builtin_bit_cast(wide, (__builtin_bit_cast(bits, sum) << 52) + one);
     return __builtin_convertvector(D::polynomial(r, exp2) * power, cpu::vec<float, H>);
-  }
-  template <int Part>
-  static DEFT_ALWAYS_INLINE auto half(vec v) {
-    cpu::vec<T, N / 2> h;
-    std::memcpy(&h, reinterpret_cast<const char*>(&v) + Part * sizeof h, sizeof h);
-    return h;
-  }
-  template <class Half>
-  static DEFT_ALWAYS_INLINE vec joined(Half a, Half b) {
-    vec v;
-    std::memcpy(&v, &a, sizeof a);
-    std::memcpy(reinterpret_cast<char*>(&v) + sizeof a, &b, sizeof b);
-    return v;
   }
   /// Whether a comparison holds in one lane.
   template <class M>

@@ -100,7 +100,7 @@ struct fold {
       const auto together = [&](auto lanes_of) DEFT_INLINED {
         for (; r + L <= rows; r += L) {
           pack<T, L> all[L];
-          each_of_rows([&](auto k) DEFT_INLINED { all[k] = lanes_of(p + (r + k) * n); });
+          detail::each_index<L>([&](auto k) DEFT_INLINED { all[k] = lanes_of(p + (r + k) * n); });
           store(to + r, across_each(all));
         }
       };
@@ -235,17 +235,6 @@ struct fold {
     return h;
   }
 
-  template <class G>
-  static DEFT_ALWAYS_INLINE void each_of_rows(G g) {
-    each_index<L>(g);
-  }
-  template <int N, class G>
-  static DEFT_ALWAYS_INLINE void each_index(G g) {
-    [&]<int... K>(std::integer_sequence<int, K...>) DEFT_INLINED {
-      (g(std::integral_constant<int, K>()), ...);
-    }
-    (std::make_integer_sequence<int, N>());
-  }
   /// Of N registers, each with N lanes of L / N rows one after the other: the k-th has rows k,
   /// k + N, k + 2 N, …
   template <int N, class Row>
@@ -255,29 +244,29 @@ struct fold {
     constexpr std::integral_constant<int, 1> k1;
     if constexpr (N > last_lanes) {
       P half[N / 2];
-      each_index<N / 2>([&](auto k) DEFT_INLINED {
+      detail::each_index<N / 2>([&](auto k) DEFT_INLINED {
         const P a = row(k), b = row(std::integral_constant<int, k + N / 2>());
-        half[k] = F::combine(halves<N, 0>(a, b, lane_numbers), halves<N, 1>(a, b, lane_numbers));
+        half[k] = F::combine(halves<N, 0>(a, b, sequence), halves<N, 1>(a, b, sequence));
       });
       return across_each<N / 2>([&](auto k) DEFT_INLINED { return half[k]; });
     } else if constexpr (N == 4) {
       constexpr std::integral_constant<int, 2> k2;
       constexpr std::integral_constant<int, 3> k3;
-      const P low01 = turns<1, 0>(row(k0), row(k1), lane_numbers);
-      const P low23 = turns<1, 0>(row(k2), row(k3), lane_numbers);
-      const P high01 = turns<1, 1>(row(k0), row(k1), lane_numbers);
-      const P high23 = turns<1, 1>(row(k2), row(k3), lane_numbers);
-      const P sum = F::combine(turns<2, 0>(low01, low23, lane_numbers),
-                               turns<2, 1>(low01, low23, lane_numbers));
-      return F::combine(F::combine(sum, turns<2, 0>(high01, high23, lane_numbers)),
-                        turns<2, 1>(high01, high23, lane_numbers));
+      const P low01 = turns<1, 0>(row(k0), row(k1), sequence);
+      const P low23 = turns<1, 0>(row(k2), row(k3), sequence);
+      const P high01 = turns<1, 1>(row(k0), row(k1), sequence);
+      const P high23 = turns<1, 1>(row(k2), row(k3), sequence);
+      const P sum =
+          F::combine(turns<2, 0>(low01, low23, sequence), turns<2, 1>(low01, low23, sequence));
+      return F::combine(F::combine(sum, turns<2, 0>(high01, high23, sequence)),
+                        turns<2, 1>(high01, high23, sequence));
     } else {
       static_assert(N == 2);
-      return F::combine(turns<1, 0>(row(k0), row(k1), lane_numbers),
-                        turns<1, 1>(row(k0), row(k1), lane_numbers));
+      return F::combine(turns<1, 0>(row(k0), row(k1), sequence),
+                        turns<1, 1>(row(k0), row(k1), sequence));
     }
   }
-  static constexpr std::make_integer_sequence<int, L> lane_numbers{};
+  static constexpr std::make_integer_sequence<int, L> sequence{};  ///< for shuffles
   /// The lower or the upper half of each group of N lanes, of a and of b in turn.
   template <int N, int Part, int... K>
   static DEFT_ALWAYS_INLINE pack<T, L> halves(const pack<T, L>& a, const pack<T, L>& b,

@@ -2,7 +2,6 @@
 // deft/kernels/cpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <deft/kernels/cpu/row_reduction.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
@@ -55,21 +54,13 @@ struct softmax_row {
       store(y, p);
   }
 
-  /// 0, 1, 2, …
-  static P numbers() {
-    static constexpr auto values = [] {
-      std::array<T, L> a{};
-      for (int i = 0; i < L; ++i) a[static_cast<std::size_t>(i)] = static_cast<T>(i);
-      return a;
-    }();
-    return load<T, L>(values.data());
-  }
   /// The first n elements, and zeros. (What is beyond a row's end is never the exponential of a
   /// very small number: a subnormal result costs more than the row.)
   template <class N>
   static DEFT_ALWAYS_INLINE P first(const P& p, N n) {
     if constexpr (std::is_same_v<N, std::int64_t>)
-      return num::select(numbers() < broadcast<T, L>(static_cast<T>(n)), p, broadcast<T, L>(T(0)));
+      return num::select(lane_numbers<T, L>() < broadcast<T, L>(static_cast<T>(n)), p,
+                         broadcast<T, L>(T(0)));
     else
       return p;
   }
@@ -87,22 +78,22 @@ struct softmax_row {
             })};
   }
 
-  /// L short rows at once: their maxima and exponentials less these, in registers, and the sums.
   static constexpr int most_packs = static_cast<int>(thresholds::softmax_packs);
-  static constexpr std::int64_t short_row = scalar_registers ? 0 : most_packs * L;
+  static constexpr std::int64_t short_row = most_packs * L;
+  /// Up to L short rows: their maxima, the exponentials less these, and the sums.
   struct short_rows {
     P e[L][most_packs];
     alignas(64) T max[L], sum[L];
 
-    short_rows(const T* x, std::int64_t n) {
-      fold<T, largest_number>::rows(x, L, n, max);
+    short_rows(const T* x, std::int64_t n, int rows) {
+      fold<T, largest_number>::rows(x, rows, n, max);
       static_assert(most_packs == 4);
       if (n <= L)
-        fill<1>(x, n);
+        fill<1>(x, n, rows);
       else if (n <= 2 * L)
-        fill<2>(x, n);
+        fill<2>(x, n, rows);
       else
-        n <= 3 * L ? fill<3>(x, n) : fill<4>(x, n);
+        n <= 3 * L ? fill<3>(x, n, rows) : fill<4>(x, n, rows);
     }
     /// Calls f(i, e) for each pack of row k, as `each` does.
     template <class F>
@@ -112,10 +103,11 @@ struct softmax_row {
 
    private:
     template <int Packs>
-    void fill(const T* x, std::int64_t n) {
-      P sums[L];
+    void fill(const T* x, std::int64_t n, int rows) {
+      using sums = fold<T, plus>;
+      P totals[L];
       const std::int64_t last = n - (Packs - 1) * L;
-      for (int k = 0; k < L; ++k, x += n) {
+      for (int k = 0; k < rows; ++k, x += n) {
         const P shift = broadcast<T, L>(max[k]);
         P total = broadcast<T, L>(T(0));
 #pragma GCC unroll 4
@@ -125,25 +117,32 @@ struct softmax_row {
         }
         const P tail = num::exp(load_some<L>(x + (Packs - 1) * L, last, max[k]) - shift);
         e[k][Packs - 1] = tail;
-        sums[k] = total + first(tail, last);
+        totals[k] = total + first(tail, last);
       }
-      store(sum, fold<T, plus>::across_each(sums));
+      if constexpr (sums::folds_together)
+        if (rows == L) return store(sum, sums::across_each(totals));
+      for (int k = 0; k < rows; ++k) sum[k] = sums::across(totals[k]);
     }
   };
+  /// Calls f(r, rows) for up to L rows at a time.
+  template <class F>
+  static void each_short_rows(std::int64_t rows, F f) {
+    for (std::int64_t r = 0; r < rows; r += L)
+      f(r, static_cast<int>(std::min<std::int64_t>(L, rows - r)));
+  }
 
   static void softmax(const T* x, std::int64_t rows, std::int64_t n, T* y) {
-    std::int64_t r = 0;
     if (n <= short_row)
-      for (; r + L <= rows; r += L, x += L * n, y += L * n) {
-        const short_rows s(x, n);
-        for (int k = 0; k < L; ++k) {
+      return each_short_rows(rows, [&](std::int64_t r, int some) {
+        const short_rows s(x + r * n, n, some);
+        for (int k = 0; k < some; ++k) {
           const P factor = broadcast<T, L>(T(1) / s.sum[k]);
           s.each_of(k, n, [&](std::int64_t i, const P& e, auto count) DEFT_INLINED {
-            write(y + k * n + i, e * factor, count);
+            write(y + (r + k) * n + i, e * factor, count);
           });
         }
-      }
-    for (; r < rows; ++r, x += n, y += n) {
+      });
+    for (; rows > 0; --rows, x += n, y += n) {
       const sums s = exponentials<true>(x, n, y);
       scale(y, n, T(1) / s.sum);
     }
@@ -270,27 +269,27 @@ class kernel_of<spec::cross_entropy<Op>, T, Label> final : public spec::cross_en
     alignas(64) T max[together], sum[together], logs[together];
     std::fill(sum, sum + together, T(1));
     T* loss = static_cast<T*>(c.out[base::loss_output]);
-    std::int64_t done = 0;
-    if (n > 0 && n <= row::short_row)
-      for (; done + L <= count; done += L) {
-        const typename row::short_rows s(x + done * n, n);
-        std::copy(s.max, s.max + L, max + done);
-        std::copy(s.sum, s.sum + L, sum + done);
+    if (n > 0 && n <= row::short_row) {
+      row::each_short_rows(count, [&](std::int64_t r, int some) {
+        const typename row::short_rows s(x + r * n, n, some);
+        std::copy(s.max, s.max + some, max + r);
+        std::copy(s.sum, s.sum + some, sum + r);
         if constexpr (base::gradient)
-          for (int k = 0; k < L; ++k)
-            gradient(c, first + done + k, s.sum[k],
-                     [&](auto f) DEFT_INLINED { s.each_of(k, n, f); });
+          for (int k = 0; k < some; ++k)
+            gradient(c, first + r + k, s.sum[k], [&](auto f) DEFT_INLINED { s.each_of(k, n, f); });
+      });
+    } else {
+      for (std::int64_t r = 0; r < count; ++r) {
+        T* y = base::gradient && n ? static_cast<T*>(c.out[0]) + (first + r) * n : nullptr;
+        const auto s = row::template exponentials<base::gradient>(x + r * n, n, y);
+        max[r] = s.max, sum[r] = s.sum;
+        if constexpr (base::gradient)
+          if (n)
+            gradient(c, first + r, s.sum, [&](auto f) DEFT_INLINED {
+              row::each(n, [&](std::int64_t i, auto m)
+                               DEFT_INLINED { f(i, row::read(y + i, m, T(0)), m); });
+            });
       }
-    for (; done < count; ++done) {
-      T* y = base::gradient && n ? static_cast<T*>(c.out[0]) + (first + done) * n : nullptr;
-      const auto s = row::template exponentials<base::gradient>(x + done * n, n, y);
-      max[done] = s.max, sum[done] = s.sum;
-      if constexpr (base::gradient)
-        if (n)
-          gradient(c, first + done, s.sum, [&](auto f) DEFT_INLINED {
-            row::each(n, [&](std::int64_t i, auto m)
-                             DEFT_INLINED { f(i, row::read(y + i, m, T(0)), m); });
-          });
     }
     if (!loss) return;
     for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));

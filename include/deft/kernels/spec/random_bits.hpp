@@ -22,7 +22,7 @@ requires(sizeof(T) == 4 || sizeof(T) == 8) inline constexpr int words_each = siz
 template <class T>
 inline constexpr int block_elements = 4 / words_each<T>;
 template <class T>
-inline constexpr int group_elements = group_blocks* block_elements<T>;
+inline constexpr int group_elements = block_elements<T>* group_blocks;
 
 /// Element k < block_elements of a block, within the tensor.
 template <class T>
