@@ -264,8 +264,14 @@ TEST_CASE("gradients by filters of as many images, or as large, as a threshold")
     around(pieces * thresholds::filter_rows, [&](auto n) {
       check({{1, 2, 2, n}, {1, 1, n, 5}}, convolved);
     });
-  // A filter so large that there are fewer groups than images.
+  // Tiles of a panel that columns fill, for each height of a tile.
   constexpr std::int64_t columns = 64;
+  for (const std::int64_t rows : {6, 8})
+    around(rows * thresholds::rows_of_panel, [&](auto n) {
+      for (const std::int64_t filled : {columns / 4, columns / 2, columns})
+        check({{2, 3, 3, n}, {1, 1, n, filled}}, convolved);
+    });
+  // A filter so large that there are fewer groups than images.
   for (const std::int64_t some : {2, 3})
     around(thresholds::filter_part_bytes * groups / (some * 4 * columns), [&](auto n) {
       check({{3, 1, 1, n}, {1, 1, n, columns}}, convolved);

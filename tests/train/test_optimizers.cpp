@@ -259,6 +259,8 @@ TEST_CASE_FIXTURE(own_graph, "FTRL stays where it is while a schedule's rate is 
 
 TEST_CASE_FIXTURE(own_graph, "options that no formula has are refused") {
   variable<float> w("w", 1.f);
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                   infinity = std::numeric_limits<double>::infinity();
   const auto says = [&](const optimizer& o, std::string_view text) {
     const std::string e = testing::error_of([&] { o.minimize(w * 2.f); });
     CAPTURE(e);
@@ -268,11 +270,13 @@ TEST_CASE_FIXTURE(own_graph, "options that no formula has are refused") {
   says(adadelta({.rho = 1.5}), "[adadelta] expects a rho from 0 to below 1, and got 1.5");
   says(rmsprop(0.1, {.epsilon = 0}), "[rmsprop] expects an epsilon above 0, and got 0");
   says(adam({.beta1 = 1}), "[adam] expects a beta1 from 0 to below 1, and got 1");
-  says(adam({.beta2 = std::numeric_limits<double>::quiet_NaN()}),
-       "[adam] expects a beta2 from 0 to below 1, and got nan");
+  says(adam({.beta2 = nan}), "[adam] expects a beta2 from 0 to below 1, and got nan");
   says(adamw(0.1, -1), "[adam] expects a weight_decay from 0, and got -1");
   says(ftrl(0.1, {.power = 1}), "[ftrl] expects a power of at most 0, and got 1");
   says(ftrl(0.1, {.l1 = -1}), "[ftrl] expects an l1 from 0, and got -1");
+  says(sgd(nan), "[optimizer] expects a finite number as a hyperparameter, and got nan as float32");
+  says(momentum(0.1, infinity),
+       "[optimizer] expects a finite number as a hyperparameter, and got inf as float32");
   CHECK(current_graph().variables().size() == 1);  // no slots are left
 }
 
