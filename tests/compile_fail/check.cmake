@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -P check.cmake SOURCE COMPILER FLAGS: a file that opens with `// build error: REGEX` (CMake's
+# cmake -P check.cmake SOURCE COMPILER FLAGS...: a file that opens with `// build error: REGEX` (CMake's
 # dialect) does not compile, the only error says REGEX, and all of it is a screenful; one that opens
 # with `// builds` does compile. A line `// got: TEXT` is what the compiler says that it got, without
 # namespaces and blanks: `takes<add,tensor<int,3>,double>`. `// several errors` allows more than one;
@@ -8,7 +8,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(source ${CMAKE_ARGV3})
 set(compiler ${CMAKE_ARGV4})
-set(flags ${CMAKE_ARGV5})
+set(flags ${CMAKE_ARGV5} ${CMAKE_ARGV6})
 
 # Of what a compiler prints, without the chain of includes and clang's number of errors.
 set(most_lines 18)
