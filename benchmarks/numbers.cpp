@@ -4,39 +4,18 @@
 //
 // Arguments are fed without a copy and results handed over; the hand-written side writes into
 // buffers made once, from the same allocator.
-#include <atomic>
-#include <barrier>
 #include <cmath>
-#include <deft/deft.hpp>
-#include <functional>
-#include <thread>
-
-#include <Eigen/Dense>  // after deft, which keeps g++ from warning of its own intrinsics
 
 #include "bench.hpp"
+#include "by_hand.hpp"
 
 namespace {
 
 using namespace deft;
-using vector = ndarray<float, dyn>;
-using matrix = ndarray<float, dyn, dyn>;
-
-/// Deterministic values of about unit size, of both signs.
-template <class Array>
-Array filled(Array a) {
-  std::uint32_t state = 1;
-  for (auto& v : a) {
-    state = state * 1664525u + 1013904223u;
-    v = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-30f;
-  }
-  return a;
-}
-
-auto eigen(vector& v) { return Eigen::Map<Eigen::ArrayXf>(v.data(), v.size()); }
-auto eigen(matrix& m) {
-  using M = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  return Eigen::Map<M>(m.data(), m.extents().e[0], m.extents().e[1]);
-}
+using bench::eigen;
+using bench::filled;
+using bench::matrix;
+using bench::vector;
 
 const session_options one_thread{.intra_op_threads = 1};
 constexpr const char* by_hand = "Eigen by hand";
@@ -292,34 +271,6 @@ void products() {
   bench::work_row("matmul 100x784x128 and both gradients", o, "Eigen", bench::at_least(0.95));
 }
 
-/// The two threads of a hand-written step: this one, and one that waits for the next step.
-class two_threads {
- public:
-  /// Runs `half(0)` and `half(1)` in parallel.
-  explicit two_threads(std::function<void(int)> half)
-      : half_(std::move(half)), other_([this] {
-          while (start_.arrive_and_wait(), !done_) {
-            half_(1);
-            end_.arrive_and_wait();
-          }
-        }) {}
-  ~two_threads() {
-    done_ = true;
-    start_.arrive_and_wait();
-  }
-  void operator()() {
-    start_.arrive_and_wait();
-    half_(0);
-    end_.arrive_and_wait();
-  }
-
- private:
-  std::function<void(int)> half_;
-  std::barrier<> start_{2}, end_{2};
-  std::atomic<bool> done_ = false;
-  std::jthread other_;
-};
-
 void cross_entropy(std::int64_t rows, std::int64_t columns, int threads, const std::string& size,
                    double bound) {
   matrix l = filled(matrix(rows, columns)), d(rows, columns);
@@ -346,7 +297,7 @@ void cross_entropy(std::int64_t rows, std::int64_t columns, int threads, const s
     }
     sums[half] = sum;
   };
-  two_threads both(some_rows);
+  bench::two_threads both(some_rows);
   auto o = bench::in_turns(bench::timed([&] { bench::keep(step(l, t)); }), bench::timed([&] {
                              threads == 1 ? some_rows(0) : both();
                              bench::keep(sums);
