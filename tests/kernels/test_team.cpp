@@ -101,6 +101,19 @@ TEST_CASE("work is split from a threshold on, a lower one while the team is awak
   CHECK(intra_op_threads() == 1);
 }
 
+TEST_CASE("work that comes again and again wakes the team") {
+  threads_scope scope(4);
+  parallel_chunks(4, [](std::int64_t) {});
+  while (!others_sleep()) std::this_thread::yield();
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(worth_splitting(thresholds::missed_team - 1));
+  // As much in sum as wakes it at once; more of it if this thread was suspended in between.
+  constexpr double calls = thresholds::asleep_team / thresholds::missed_team;
+  int made = 1;
+  while (!worth_splitting(thresholds::missed_team)) ++made;
+  CHECK(made >= calls);
+  CHECK_FALSE(worth_splitting(thresholds::missed_team));
+}
+
 TEST_CASE("work in a chunk is not split again") {
   threads_scope scope(4);
   parallel_chunks(4, [](std::int64_t) { CHECK_FALSE(worth_splitting(thresholds::asleep_team)); });

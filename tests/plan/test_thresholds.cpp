@@ -127,6 +127,19 @@ TEST_CASE("products of matrices as large as a threshold") {
     around(lanes, [&](auto n) { check_product(13, 9, n), check_product(n, n, 3); });
 }
 
+TEST_CASE("a row times a matrix that is taken row by row from a size on") {
+  const auto product = with_gradients([](const auto& x) { return matmul(x[0], x[1]); });
+  constexpr std::int64_t row = thresholds::streamed_row / 4,
+                         rows = thresholds::streamed_matrix / thresholds::streamed_row;
+  const auto check_row = [&](std::int64_t k, std::int64_t n) {
+    check({{1, k}, {k, n}}, product, of_long_sums);
+    check({{k, n}, {n, 1}}, product, of_long_sums);  // the second gradient is such a product, too
+  };
+  around(row, [&](auto n) { check_row(rows, n); });
+  around(rows, [&](auto k) { check_row(k, row); });
+  for (const std::int64_t pages : {1, 2}) around(pages * 1024, [&](auto n) { check_row(rows, n); });
+}
+
 TEST_CASE("products with as much work as a kernel is split from") {
   // By Eigen, whose pieces are of rows or of columns.
   const auto product = with_gradients([](const auto& x) { return matmul(x[0], x[1]); });
@@ -320,6 +333,17 @@ TEST_CASE("as many elements as are moved at once") {
   });
   for (const std::int64_t size : {thresholds::transposed_square, 2 * thresholds::transposed_square})
     around(size, [&](auto n) { check({{n, n}}, moved), check({{n, 3, n + 1}}, moved); });
+}
+
+TEST_CASE("runs that are written past the caches") {
+  const auto joined = [](const std::vector<any_tensor>& x) {
+    return std::vector<any_tensor>{concat(axes{x[0].rank() - 1}, x)};
+  };
+  constexpr std::int64_t run = thresholds::uncached_run / 4,
+                         count = thresholds::uncached_bytes / thresholds::uncached_run;
+  around(run, [&](auto n) { check({{count, n}, {count, 3}}, joined); });
+  around(count, [&](auto m) { check({{m, run}, {m, run}}, joined); });
+  around(thresholds::uncached_bytes / 4, [&](auto n) { check({{n}, {n}}, joined); });
 }
 
 TEST_CASE("as many rows as are chosen by an index at once") {

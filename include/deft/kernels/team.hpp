@@ -14,7 +14,8 @@ void set_intra_op_threads(int n);
 int intra_op_threads();
 
 /// Whether a kernel of `nanoseconds` on one thread is worth splitting now: from 5 µs on while the
-/// team is awake, from 100 µs on where it must be woken first.
+/// team is awake, from 100 µs on where it must be woken first, by this kernel or by all from 10 µs
+/// on that come one soon after the other.
 bool worth_splitting(double nanoseconds);
 
 /// A background task for a thread of the team, which runs while the caller goes on. Kernels in it

@@ -21,7 +21,7 @@ namespace ext {
 namespace teamwork {
 namespace {
 
-constexpr std::chrono::microseconds spin_time{100};
+constexpr std::chrono::microseconds spin_time{100}, soon_after{1000};
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -84,6 +84,17 @@ class team {
   bool awake() const {
     return now() - last_.load(std::memory_order_relaxed) <
            std::chrono::nanoseconds(spin_time).count() / 2;
+  }
+  /// Takes note of a kernel that the team would have shared if it were awake. Returns whether so
+  /// many have come, one soon after the other, that waking it pays.
+  bool missed(double nanoseconds) {
+    const std::int64_t t = now();
+    const bool soon = t - missed_at_.exchange(t, std::memory_order_relaxed) <
+                      std::chrono::nanoseconds(soon_after).count();
+    const double all = nanoseconds + (soon ? missed_.load(std::memory_order_relaxed) : 0);
+    const bool enough = all >= thresholds::asleep_team;
+    missed_.store(enough ? 0 : all, std::memory_order_relaxed);
+    return enough;
   }
 
  private:
@@ -151,7 +162,8 @@ class team {
   alignas(64) std::atomic<std::uint32_t> inside_{
       0};  ///< helpers at work, and whether more may come
   alignas(64) std::atomic<std::uint32_t> round_{0};
-  std::atomic<std::int64_t> last_{0};
+  std::atomic<std::int64_t> last_{0}, missed_at_{0};
+  std::atomic<double> missed_{0};  ///< nanoseconds of kernels that came without the team
   std::atomic<bool> busy_{false};
 };
 
@@ -192,7 +204,8 @@ int intra_op_threads() {
 bool worth_splitting(double nanoseconds) {
   if (nanoseconds < thresholds::awake_team || teamwork::in_chunk || intra_op_threads() <= 1)
     return false;
-  return nanoseconds >= thresholds::asleep_team || teamwork::the_team().awake();
+  return nanoseconds >= thresholds::asleep_team || teamwork::the_team().awake() ||
+         (nanoseconds >= thresholds::missed_team && teamwork::the_team().missed(nanoseconds));
 }
 
 }  // namespace ext

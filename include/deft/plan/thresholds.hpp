@@ -38,9 +38,10 @@ inline constexpr std::array bytes{split_bytes, far_bytes};
 // Nanoseconds of a kernel's work.
 
 /// From here on a kernel is split.
-inline constexpr double split_work = 2e4;
-/// From here on the team is called, if it is awake; and if it has to be woken.
-inline constexpr double awake_team = 5'000, asleep_team = 100'000;
+inline constexpr double split_work = 1e4;
+/// From here on the team is called, if it is awake; and if it has to be woken: by one kernel, or by
+/// several of so many nanoseconds each.
+inline constexpr double awake_team = 5'000, asleep_team = 100'000, missed_team = 10'000;
 
 // Elements of a row.
 
@@ -81,6 +82,8 @@ inline constexpr std::int64_t panel_bytes = 128 << 10, left_bytes = 2 << 20,
 inline constexpr std::int64_t wide_product = 256;
 /// Rows of a that a piece has at most, and those of a piece of a product by Eigen.
 inline constexpr std::int64_t product_rows = 240, packed_rows = 192;
+/// Bytes of a row of b, and of all of b, from which on a row times b takes b row by row.
+inline constexpr std::int64_t streamed_row = 2 << 10, streamed_matrix = 1 << 20;
 /// Products that are added in order, of a tile, and of one whose sums fill all registers.
 inline constexpr std::int64_t tile_products = 256, wide_tile_products = 512;
 
@@ -119,6 +122,8 @@ inline constexpr std::int64_t rows_of_logarithms = 64;
 
 /// Bytes that a thread moves at once: of elements, and of rows that are chosen by an index.
 inline constexpr std::int64_t moved_bytes = 1 << 17, indexed_bytes = 1 << 16;
+/// Bytes of a run, and of all runs of an operand, from which on they are written past the caches.
+inline constexpr std::int64_t uncached_run = 512, uncached_bytes = 8 << 20;
 /// Rows and columns of a square that is transposed at once.
 inline constexpr std::int64_t transposed_square = 16;
 /// Elements of a narrow type that are computed with at once.
@@ -126,7 +131,7 @@ inline constexpr std::int64_t widened_block = 512;
 
 // Pools.
 
-/// Channels that are taken one by one, where they do not fill a register.
+/// Channels that are taken in a narrow register of their own, where they do not fill one.
 inline constexpr std::int64_t few_channels = 3;
 
 // Convolutions.

@@ -157,13 +157,69 @@ std::int64_t columns_of_row(const T* a, std::int64_t step, const T* b, std::int6
   return j;
 }
 
+/// Sums of neighbouring columns, in memory.
+template <class T>
+struct strip {
+  static constexpr std::int64_t columns = 4096 / sizeof(T);
+  static constexpr int L = per_register<T>;
+  T sum[std::size_t{columns}] = {};
+
+  friend strip operator+(const strip& a, const strip& b) {
+    strip c;
+    for (std::int64_t j = 0; j < columns; j += L)
+      store(c.sum + j, load<T, L>(a.sum + j) + load<T, L>(b.sum + j));
+    return c;
+  }
+  /// Adds the products of R rows of b, `n` apart, in their order, to the first `count` columns.
+  template <int R>
+  void add(const T* a, std::int64_t step, const T* b, std::int64_t n, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += L) {
+      auto to = load<T, L>(sum + j);
+      detail::each_index<R>([&](auto r) DEFT_INLINED {
+        to = multiply_add(broadcast<T, L>(a[r * step]), load<T, L>(b + r * n + j), to);
+      });
+      store(sum + j, to);
+    }
+  }
+};
+
+/// Columns as columns_of_row, in whole registers, with the same bits: as many at a time as memory
+/// is read in long lines, or half as many where there is a second thread.
+template <class T>
+std::int64_t columns_by_rows(const T* a, std::int64_t step, const T* b, std::int64_t k,
+                             std::int64_t n, T* c) {
+  constexpr int at_once = 8;
+  const std::int64_t end = n / strip<T>::L * strip<T>::L;
+  const bool split = worth_splitting(static_cast<double>(n * k) * sizeof(T) / 60);
+  const std::int64_t most = strip<T>::columns / (split ? 2 : 1), strips = (end + most - 1) / most;
+  const auto one = [&](std::int64_t p) {
+    const std::int64_t j = p * most, count = std::min(most, end - j);
+    const auto total = sum_in_leaves(
+        k, together, strip<T>(), [&](strip<T>& leaf, std::int64_t i, std::int64_t last) {
+          for (; i + at_once <= last; i += at_once)
+            leaf.template add<at_once>(a + i * step, step, b + i * n + j, n, count);
+          for (; i < last; ++i) leaf.template add<1>(a + i * step, step, b + i * n + j, n, count);
+        });
+    std::copy(total.sum, total.sum + count, c + j);
+  };
+  if (split)
+    parallel_chunks(strips, one);
+  else
+    for (std::int64_t p = 0; p < strips; ++p) one(p);
+  return end;
+}
+
 /// A row times a matrix whose rows are contiguous, or the same with everything transposed:
 /// c[j] = sum over i of a[i * step] b[i * n + j].
 template <class T>
 void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
                       T* c) {
   constexpr int L = register_bytes / sizeof(T);
-  std::int64_t j = columns_of_row<4 * L>(a, step, b, k, n, 0, c);
+  constexpr std::int64_t size = sizeof(T);
+  std::int64_t j = 0;
+  if (n * size >= thresholds::streamed_row && k * n * size >= thresholds::streamed_matrix)
+    j = columns_by_rows(a, step, b, k, n, c);
+  j = columns_of_row<4 * L>(a, step, b, k, n, j, c);
   j = columns_of_row<2 * L>(a, step, b, k, n, j, c);
   j = columns_of_row<L>(a, step, b, k, n, j, c);
   constexpr int least = 16 / sizeof(T);  // no register is narrower

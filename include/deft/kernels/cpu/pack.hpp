@@ -40,6 +40,24 @@ inline constexpr int register_lanes = scalar_registers ? 1 : std::min(L, registe
 template <int Bytes>
 using mask_lane = std::make_signed_t<integer_of<std::size_t{Bytes}>>;
 
+/// N registers, copied one by one: several that are copied as a whole go through memory, and then
+/// stay there.
+template <class V, int N>
+struct registers {
+  V v[std::size_t{N}];
+
+  registers() = default;
+  DEFT_ALWAYS_INLINE registers(const registers& r) { *this = r; }
+  DEFT_ALWAYS_INLINE registers& operator=(const registers& r) {
+    each_index<N>([&](auto i) DEFT_INLINED { v[i] = r.v[i]; });
+    return *this;
+  }
+};
+template <class V>
+struct registers<V, 1> {
+  V v[1];
+};
+
 }  // namespace detail
 
 /// How an element lies in memory: bool as a byte, 0 or 1.
@@ -51,13 +69,14 @@ struct mask;
 
 /// L lanes of T, in one register or several.
 template <element T, int L>
-struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>> {
+struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>>,
+              detail::registers<vec<stored<T>, detail::register_lanes<sizeof(T), L>>,
+                                L / detail::register_lanes<sizeof(T), L>> {
   using element_type = T;
   using mask_type = mask<sizeof(T), L>;
   static constexpr int lanes = L;
   static constexpr int width = detail::register_lanes<sizeof(T), L>;
   static constexpr int count = L / width;
-  vec<stored<T>, width> v[std::size_t{count}];
 
   pack() = default;
   /// The same in every lane.
@@ -65,20 +84,21 @@ struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>> {
   requires std::is_arithmetic_v<C> DEFT_ALWAYS_INLINE pack(C c) {
     // Less zero, not plus: that keeps -0, and costs nothing.
     detail::each_register<pack>([&](auto i) DEFT_INLINED {
-      v[i] = static_cast<stored<T>>(static_cast<T>(c)) - vec<stored<T>, width>{};
+      this->v[i] = static_cast<stored<T>>(static_cast<T>(c)) - vec<stored<T>, width>{};
     });
   }
 };
 
 /// What a comparison of two packs of S-byte lanes gives: all bits or none in each lane.
 template <int S, int L>
-struct mask : num::operators<mask<S, L>, mask<S, L>> {
+struct mask : num::operators<mask<S, L>, mask<S, L>>,
+              detail::registers<vec<detail::mask_lane<S>, detail::register_lanes<S, L>>,
+                                L / detail::register_lanes<S, L>> {
   using element_type = bool;
   using mask_type = mask;
   static constexpr int lanes = L;
   static constexpr int width = detail::register_lanes<S, L>;
   static constexpr int count = L / width;
-  vec<detail::mask_lane<S>, width> v[std::size_t{count}];
 };
 
 template <class P>
@@ -96,15 +116,26 @@ DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
   return r;
 }
 
+/// The values of N lanes of T as U. Narrow integers become wide ones in steps, and then floating:
+/// at once, each lane would be converted by itself.
+template <class U, class T, int N>
+DEFT_ALWAYS_INLINE vec<U, N> convert_register(vec<T, N> v) {
+  if constexpr (sizeof(T) < (is_floating_type<U> ? sizeof(float) : sizeof(U) / 2)) {
+    using wider = std::conditional_t<sizeof(T) == 1, std::int16_t, std::int32_t>;
+    return convert_register<U, wider, N>(__builtin_convertvector(v, vec<wider, N>));
+  } else {
+    return __builtin_convertvector(v, vec<U, N>);
+  }
+}
 /// Lanes `Part * N` to `(Part + 1) * N` of P's registers, as one register of U.
 template <class U, int N, int Part, class P>
 DEFT_ALWAYS_INLINE vec<U, N> take(const P& p) {
+  using T = std::remove_cvref_t<decltype(p.v[0][0])>;
   if constexpr (P::width == N)
-    return __builtin_convertvector(p.v[Part], vec<U, N>);
+    return convert_register<U, T, N>(p.v[Part]);
   else if constexpr (P::width > N)
-    return __builtin_convertvector(
-        slice<Part * N % P::width>(p.v[Part * N / P::width], std::make_integer_sequence<int, N>()),
-        vec<U, N>);
+    return convert_register<U, T, N>(
+        slice<Part * N % P::width>(p.v[Part * N / P::width], std::make_integer_sequence<int, N>()));
   else
     return join(take<U, N / 2, 2 * Part>(p), take<U, N / 2, 2 * Part + 1>(p),
                 std::make_integer_sequence<int, N>());

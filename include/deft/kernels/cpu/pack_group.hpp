@@ -10,6 +10,11 @@ template <element T, int L, int N>
 struct pack_group {
   pack<T, L> v[N];
 
+  pack_group(const pack_group& g) { *this = g; }
+  pack_group& operator=(const pack_group& g) {
+    detail::each_index<N>([&](auto i) DEFT_INLINED { v[i] = g.v[i]; });
+    return *this;
+  }
   explicit pack_group(T value) {
 #pragma GCC unroll 16
     for (auto& p : v) p = broadcast<T, L>(value);

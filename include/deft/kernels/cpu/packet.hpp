@@ -248,16 +248,20 @@ struct packet {
   /// Eigen's is wrong by up to 30 units in the last place, and has other infinities. The exponents
   /// that are mostly written, as literals, take an instruction or two. What a lane gives does not
   /// depend on the others. Where there are multiply-adds, floats are computed by series in double.
-  static DEFT_NOINLINE vec pow(vec x, vec y) {
-    const bool same = N == 1 || !any(y != all(y[0]));
-    if (same && y[0] == 2) return x * x;
-    if (same && y[0] == 3) return x * x * x;
-    if (same && y[0] == 1) return x;
-    if (same && y[0] == -1) return 1 / x;
-    if (same && y[0] == T(0.5)) {
+  static DEFT_ALWAYS_INLINE vec pow(vec x, vec y) {
+    if (N > 1 && any(y != all(y[0]))) return general_pow(x, y, false);
+    if (y[0] == 2) return x * x;
+    if (y[0] == 3) return x * x * x;
+    if (y[0] == 1) return x;
+    if (y[0] == -1) return 1 / x;
+    if (y[0] == T(0.5)) {
       const vec root = sqrt(x) + T(0);  // of -0 it is 0
       return x == least_of<T> ? all(greatest_of<T>) : root;
     }
+    return general_pow(x, y, true);
+  }
+  /// `same`: one exponent for all lanes, none of those above.
+  static DEFT_NOINLINE vec general_pow(vec x, vec y, bool same) {
     if constexpr (single && N > 1 && fused_multiply_add) {
       constexpr std::make_integer_sequence<int, N / 2> half{};
       const vec z = detail::join(

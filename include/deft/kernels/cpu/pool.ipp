@@ -3,6 +3,7 @@
 // time over the elements of each window.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack.hpp>
 #include <deft/kernels/cpu/row_reduction.hpp>
@@ -44,33 +45,53 @@ double pooling_nanoseconds(const image_windows& w) {
   return 100 + 6 * registers;
 }
 
-/// Calls f(channel, n) for registers of channels, n of them: a constant but at the end. A few
-/// channels are taken one by one: a register's part takes longer to load and store.
+/// Calls f(channel, n) for registers of channels, n of them: a constant but at the end, and there,
+/// too, if they are few.
 template <class T, class F>
 DEFT_ALWAYS_INLINE void each_register(std::int64_t channels, F&& f) {
   constexpr int L = register_bytes / sizeof(T);
   std::int64_t c = 0;
   for (; c + L <= channels; c += L) f(c, std::integral_constant<std::int64_t, L>());
-  if (channels - c > thresholds::few_channels) return f(c, channels - c);
-  for (; c < channels; ++c) f(c, std::integral_constant<std::int64_t, 1>());
+  static_assert(thresholds::few_channels == 3);
+  switch (channels - c) {
+    case 0:
+      return;
+    case 1:
+      return f(c, std::integral_constant<std::int64_t, 1>());
+    case 2:
+      return f(c, std::integral_constant<std::int64_t, 2>());
+    case 3:
+      return f(c, std::integral_constant<std::int64_t, 3>());
+    default:
+      f(c, channels - c);
+  }
 }
+/// In a whole register, or in the narrowest where they are few.
 template <class T, class N>
 DEFT_ALWAYS_INLINE auto load_channels(const T* from, N n) {
-  if constexpr (std::is_same_v<N, std::int64_t>)
-    return load_some<register_bytes / sizeof(T)>(from, n, T(0));
-  else if constexpr (N::value == 1)
-    return num::lane<T>(*from);
-  else
-    return load<T, N::value>(from);
+  constexpr int L = register_bytes / sizeof(T);
+  if constexpr (std::is_same_v<N, std::int64_t>) {
+    return load_some<L>(from, n, T(0));
+  } else if constexpr (N::value == L) {
+    return load<T, L>(from);
+  } else {
+    constexpr int W = std::max<int>(16 / sizeof(T), std::bit_ceil(std::uint64_t{N::value}));
+    if constexpr (N::value == 1)
+      return broadcast<T, W>(*from);
+    else
+      return load_some<W>(from, N::value, T(0));
+  }
 }
 template <class T, class P, class N>
 DEFT_ALWAYS_INLINE void store_channels(T* to, const P& p, N n) {
   if constexpr (std::is_same_v<N, std::int64_t>)
     store_some(to, p, n);
   else if constexpr (N::value == 1)
-    *to = p.v;
-  else
+    *to = p.v[0][0];
+  else if constexpr (N::value == P::lanes)
     store(to, p);
+  else
+    store_some(to, p, N::value);
 }
 
 /// Images or rows in pieces of some size: calls f(i) for 0 <= i < n.

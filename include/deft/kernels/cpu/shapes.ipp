@@ -154,16 +154,46 @@ void copy_apart(const char* from, std::int64_t from_step, char* to, std::int64_t
       return copy(bytes);
   }
 }
-/// The same on the team.
+/// Copies past the caches: what is written would not stay in them until it is read.
+void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
+#ifdef __SSE2__
+  constexpr std::int64_t line = sizeof(__m128i);
+  const std::int64_t before = std::min(bytes, -reinterpret_cast<std::intptr_t>(to) & (line - 1));
+  std::memcpy(to, from, static_cast<std::size_t>(before));
+  std::int64_t i = before;
+  for (; i + line <= bytes; i += line) {
+    __m128i v;
+    std::memcpy(&v, from + i, sizeof v);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), v);
+  }
+  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+#else
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+/// What copy_apart copies, on the team. Long runs are cut; many bytes in long runs pass the caches.
 void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step,
                std::int64_t bytes, std::int64_t count) {
   if (bytes == 0) return;
+  const bool past =
+      bytes >= thresholds::uncached_run && bytes * count >= thresholds::uncached_bytes;
   const std::int64_t some = std::max<std::int64_t>(1, moved_bytes / bytes);
-  parallel_chunks((count + some - 1) / some, moving_cost(bytes * count), [&](std::int64_t p) {
-    const std::int64_t begin = p * some;
-    copy_apart(from + begin * from_step, from_step, to + begin * to_step, to_step, bytes,
-               std::min(some, count - begin));
-  });
+  const std::int64_t pieces = past ? (bytes + moved_bytes - 1) / moved_bytes : 1;
+  const std::int64_t piece = (bytes + pieces - 1) / pieces;
+  parallel_chunks((count + some - 1) / some * pieces, moving_cost(bytes * count),
+                  [&](std::int64_t p) {
+                    const std::int64_t begin = p / pieces * some, n = std::min(some, count - begin);
+                    const char* x = from + begin * from_step;
+                    char* y = to + begin * to_step;
+                    if (!past) return copy_apart(x, from_step, y, to_step, bytes, n);
+                    const std::int64_t first = p % pieces * piece;
+                    for (std::int64_t i = 0; i < n; ++i)
+                      copy_past_caches(y + i * to_step + first, x + i * from_step + first,
+                                       std::min(piece, bytes - first));
+#ifdef __SSE2__
+                    _mm_sfence();  // before others read it
+#endif
+                  });
 }
 
 template <>
