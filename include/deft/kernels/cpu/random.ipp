@@ -155,7 +155,11 @@ class kernel_of<spec::random<Numbers>, T> final : public spec::random<Numbers> {
     const word_group words(static_cast<std::uint64_t>(g), this->op_.key, step);
     const auto part = [&](int w, int drop) DEFT_INLINED { return words.part<T>(w, drop); };
     for (int k = 0; k < draws::block_elements<T>; ++k)
-      store(to + k * group_blocks, number_(draws::bits_of<T>(part, k)));
+      store(to + k * group_blocks, draws::bits_of<T>(part, k));
+    // Two registers at a time: a polynomial of all would be long, and take long to compile.
+    constexpr int some = std::min<int>(group_blocks, 2 * register_bytes / sizeof(T));
+    for (std::int64_t i = 0; i < group_elements; i += some)
+      store(to + i, number_(load<T, some>(to + i)));
   }
 
   Numbers<T> number_{};

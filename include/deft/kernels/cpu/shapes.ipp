@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
+#include <deft/kernels/cpu/packet.hpp>
 #include <deft/kernels/spec/shapes.hpp>
 #include <deft/kernels/team.hpp>
 #include <deft/plan/thresholds.hpp>
