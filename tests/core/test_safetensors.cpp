@@ -279,8 +279,8 @@ TEST_CASE("headers that are not sound are refused before anything is allocated")
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
       R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      (R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})"),
       R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})",
   };
   for (const char* h : headers) {

@@ -27,7 +27,7 @@ TEST_CASE("both ends are identified after the handshake") {
   auto o = options_of_test("open sesame");
   o.self.cluster = {"/job:ps/task:0 at a:1"};
   listener l(o, handler);
-  channel_group h({{"worker/0", 5, {"/job:ps/task:0 at a:1"}, "open sesame"}, {}});
+  channel_group h({{"worker/0", 5, {"/job:ps/task:0 at a:1"}, {"open sesame"}}, {}});
   auto c = h.connect(l.address(), soon());
   CHECK(c->peer().name == "/job:ps/replica:0/task:0");
   CHECK(c->peer().address == l.address());
@@ -154,10 +154,10 @@ TEST_CASE(
   auto o = options_of_test();
   o.self.cluster = {"/job:ps/task:0 at a:1", "/job:worker/task:0 at b:1"};
   listener l(o, handler);
-  CHECK(outcome(l, {"worker/0", 0, o.self.cluster, ""}) == "");
+  CHECK(outcome(l, {"worker/0", 0, o.self.cluster, {}}) == "");
   CHECK(outcome(l, {"client", 0, {}, {}}) == "");
   auto refusal = [&](std::vector<std::string> cluster) {
-    const std::string text = outcome(l, {"worker/0", 0, std::move(cluster), ""});
+    const std::string text = outcome(l, {"worker/0", 0, std::move(cluster), {}});
     const std::string begin = "belongs to another cluster than \"worker/0\": ";
     const auto at = text.find(begin);
     return at == text.npos ? text : text.substr(at + begin.size());
@@ -191,7 +191,7 @@ TEST_CASE(
   listener l(o, handler);
   auto other = tasks;
   other.back() = "/job:worker/task:1999 at f:1";
-  const std::string text = outcome(l, {"worker/0", 0, other, ""});
+  const std::string text = outcome(l, {"worker/0", 0, other, {}});
   CHECK(text.ends_with("they were started with different lists of hosts"));
 }
 
@@ -362,7 +362,7 @@ TEST_CASE("a task whose own address is that of all interfaces belongs to its clu
     auto o = options_of_test();
     o.self.cluster = std::move(of_server);
     listener l(o, handler);
-    return outcome(l, {worker_name, 7, std::move(of_caller), ""});
+    return outcome(l, {worker_name, 7, std::move(of_caller), {}});
   };
   const task_list given{ps + "a:1", worker + "b:1"};
   for (const char* any : {"0.0.0.0:1", "[::]:1"}) {

@@ -32,7 +32,8 @@ TEST_CASE("a certificate fits the tasks that it names, and no others") {
       {"http://client", "client"},
       {"deft:/", ""},
   };
-  for (const auto& [use, name] : others) {
+  for (const auto& other : others) {
+    const char *use = other.first, *name = other.second;
     CAPTURE(use);
     CAPTURE(name);
     CHECK(fits(use, name) == (*name == 0));

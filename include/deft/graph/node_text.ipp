@@ -121,8 +121,12 @@ std::string expression_text(const graph_def& g, const node_def& n) {
     for (std::size_t i = 0; bits && i < bits->size() && operands.size() < all; ++i)
       operands.push_back({str(literal_value(p->immediates.at(i), (*bits)[i]))});
     operands.resize(all, {"?"});
-    return shortened(
-        (updated.empty() ? "" : updated + " = ") + program_text(*p, std::move(operands)), most);
+    std::string text = program_text(*p, std::move(operands));
+    for (std::size_t i = 0; i < std::min(n.attributes.size(), n.op->attributes.size()); ++i)
+      if (const auto* how = std::get_if<std::string>(&n.attributes[i]);
+          how && n.op->attributes[i] == "reduction")
+        text = str(*how, "(", text, ")");
+    return shortened((updated.empty() ? "" : updated + " = ") + text, most);
   }
   if (n.op->is(op_traits::elementwise) && !n.op->resources && operands.size() <= 3)
     return shortened(

@@ -62,6 +62,7 @@
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_fold.hpp>
 #include <deft/op/plan/fused_update.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
@@ -137,7 +138,7 @@ using catalog = op_list<
     is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
     save_tensors, snapshot_variables, restore_tensors,
     // order, and what plans are made of
-    all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
-    feed, send, recv, copy>;
+    all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_fold,
+    fused_update, feed, send, recv, copy>;
 
 }  // namespace deft::op

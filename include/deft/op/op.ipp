@@ -41,6 +41,7 @@
 #include <deft/op/plan/copy.ipp>
 #include <deft/op/plan/feed.ipp>
 #include <deft/op/plan/fused.ipp>
+#include <deft/op/plan/fused_fold.ipp>
 #include <deft/op/plan/fused_update.ipp>
 #include <deft/op/plan/recv.ipp>
 #include <deft/op/plan/send.ipp>

@@ -6,6 +6,7 @@
 #include <deft/graph/function.hpp>
 #include <deft/plan/checks.hpp>
 #include <deft/plan/collectives.hpp>
+#include <deft/plan/fuse_folds.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/plan/place.hpp>
@@ -87,6 +88,8 @@ class pipeline {
       subsume(g, fetches);
       if (check_passes) validate(g);
       apart = fuse(g, fetches, can_run);
+      if (check_passes) validate(g);
+      fuse_folds(g, fetches, can_run);
       passed("fusion");
       for (const auto& n : g.nodes)
         if (const program* made = program_in(n.attributes))

@@ -7,6 +7,7 @@
 #include <deft/plan/extents.ipp>
 #include <deft/plan/fold.ipp>
 #include <deft/plan/fuse.ipp>
+#include <deft/plan/fuse_folds.ipp>
 #include <deft/plan/fuse_joins.ipp>
 #include <deft/plan/fuse_rules.ipp>
 #include <deft/plan/order.ipp>

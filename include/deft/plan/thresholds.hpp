@@ -69,6 +69,10 @@ inline constexpr std::int64_t rows_at_once = 256;
 /// That a compiled fold takes at once.
 inline constexpr std::int64_t folded_rows = 16;
 
+/// Elements of an expression that are computed before they are reduced, where units of them are
+/// smaller.
+inline constexpr std::int64_t folded_unit = 8192;
+
 inline constexpr std::array rows{leaf_rows, rows_at_once, folded_rows, 2 * leaf_rows};
 
 // Products of matrices, (m, k) by (k, n).

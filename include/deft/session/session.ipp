@@ -329,7 +329,7 @@ numbered_options numbered(session_options options, std::uint64_t index) {
   // A task index above 2^20 would share its stream with another session, which is harmless.
   const std::uint64_t number = current_graph().next_session();
   if (!options.stream) options.stream = number << 20 | index;
-  return {std::move(options)};
+  return numbered_options(std::move(options));
 }
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options) {
   return connect_engine(target, options);

@@ -122,7 +122,9 @@ TEST_CASE_TEMPLATE("GPUs concatenate and split as the processor does", T, float,
       {{{3, 0}, {3, 0}}, 0},
       {{{100, 200}, {100, 301}}, 1},
   };
-  for (const auto& [shapes, axis] : cases) {
+  for (const auto& joined : cases) {
+    const auto& shapes = joined.first;
+    const auto axis = joined.second;
     std::vector<any_array> parts;
     for (const auto& s : shapes) parts.push_back(mixed<T>(s, parts.size() + 1));
     INFO(parts.size() << " of " << to_string(shapes[0]) << " along " << axis);

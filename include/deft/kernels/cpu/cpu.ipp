@@ -7,6 +7,7 @@
 #include <deft/kernels/cpu/compiled.ipp>
 #include <deft/kernels/cpu/device.ipp>
 #include <deft/kernels/cpu/elementwise.ipp>
+#include <deft/kernels/cpu/fused_fold.ipp>
 #include <deft/kernels/cpu/index.ipp>
 #include <deft/kernels/cpu/interpreter.ipp>
 #include <deft/kernels/cpu/kernel_base.ipp>

@@ -6,6 +6,7 @@
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/tables.hpp>
 #include <deft/kernels/spec/elementwise_table.hpp>
+#include <deft/op/plan/fused_fold.hpp>
 
 namespace deft::ext::cpu {
 namespace {
@@ -144,6 +145,7 @@ kernel_table elementwise_kernels() {
     for (auto& e : made)
       if (e.op == op::equal::name || e.op == op::not_equal::name)
         e.types = e.types | dtype_set{dtype::string};
+    made.push_back({op::fused_fold::name, computing_dtypes, &make_fused_fold});
     return made;
   }());
   return table;

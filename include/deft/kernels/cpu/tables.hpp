@@ -16,6 +16,9 @@ kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in);
 /// The same of strings, for equal and not_equal.
 kernel_ptr make_string_equality(const node_def& n);
 
+/// The kernel of a reduction of an expression.
+kernel_ptr make_fused_fold(const node_def& n, std::span<const tensor_type> in);
+
 /// The kernel of a region with folds.
 kernel_ptr make_region(const program& p, std::span<const std::int64_t> immediates);
 /// Of one whose folds leave a value for every row.
