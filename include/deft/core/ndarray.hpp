@@ -172,7 +172,10 @@ class ndarray {
       : ndarray(any_array(dtype_of<T>, braces < are_equal<M...> && are_equal<L...>, sizeof...(M),
                           std::max({M...}), std::max({L...}) > ())) {
     T* to = begin();
-    ((to = std::copy(rows[0], rows[0] + M * L, to)), ...);
+    const auto add = [&to](const auto& planes) {
+      for (const auto& row : planes) to = std::copy(std::begin(row), std::end(row), to);
+    };
+    (add(rows), ...);
   }
   ///@}
   /// Takes over the elements of an ndarray that has the same dtype and knows more of its extents:

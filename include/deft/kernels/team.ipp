@@ -21,7 +21,7 @@ namespace ext {
 namespace teamwork {
 namespace {
 
-constexpr std::chrono::microseconds spin_time{100}, soon_after{1000};
+constexpr std::chrono::microseconds spin_time{100}, soon_after = 2 * spin_time;
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)

@@ -76,6 +76,7 @@ template <class T>
 void queue_tiles(stream& s, const matrix_product& p, const void* a, const void* b, void* c) {
   using F = product_tile<T>;
   const std::int64_t apart = (p.n + F::C - 1) / F::C;
+  if (p.k == 0) a = b = c;  // which may be null: what is read begins nowhere
   s.launch((p.m + F::R - 1) / F::R * apart,
            F{p, s.in<T>(a), s.in<T>(b), s.out<T>(c), divider(apart)});
 }
