@@ -22,7 +22,7 @@ inline constexpr int register_bytes = 8;
 #endif
 /// Each element is a register of its own.
 inline constexpr bool scalar_registers = register_bytes == 8;
-#ifdef __FMA__
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 inline constexpr bool fused_multiply_add = !scalar_registers;
 #else
 inline constexpr bool fused_multiply_add = false;
