@@ -72,12 +72,21 @@ struct packet {
     return out(Eigen::internal::pmadd(in(a), in(b), in(c)));
   }
   static DEFT_ALWAYS_INLINE vec abs(vec v) { return out(Eigen::internal::pabs(in(v))); }
-  /// The first operand where either is NaN, or NaN at once.
+  /// The first operand where either is NaN, or NaN at once; of equal ones the first. NEON's own
+  /// instructions, which Eigen uses, take -0 for less than 0.
   static DEFT_ALWAYS_INLINE vec max(vec a, vec b) {
+#ifdef EIGEN_VECTORIZE_NEON
+    return b > a ? b : a;
+#else
     return out(Eigen::internal::pmax(in(a), in(b)));
+#endif
   }
   static DEFT_ALWAYS_INLINE vec min(vec a, vec b) {
+#ifdef EIGEN_VECTORIZE_NEON
+    return b < a ? b : a;
+#else
     return out(Eigen::internal::pmin(in(a), in(b)));
+#endif
   }
 
   /// c[0] + c[1] x + c[2] x^2 + …
@@ -355,6 +364,14 @@ struct packet {
         return out(_mm_sqrt_ps(in(x)));
       else
         return out(_mm_sqrt_pd(in(x)));
+    } else
+#endif
+#if defined(EIGEN_VECTORIZE_NEON) && EIGEN_ARCH_ARM64
+        if constexpr (sizeof(vec) == 16) {
+      if constexpr (single)
+        return out(vsqrtq_f32(in(x)));
+      else
+        return out(vsqrtq_f64(in(x)));
     } else
 #endif
       return lanewise(x, [](T t) DEFT_INLINED { return std::sqrt(t); });
