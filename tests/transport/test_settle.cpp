@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where an accepted client continues: on a local socket, or on its first connection.
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -238,7 +239,12 @@ TEST_CASE("a process that is killed while it shares memory leaves nothing behind
     char* const arguments[] = {const_cast<char*>(path.c_str()), const_cast<char*>(address.c_str()),
                                nullptr};
     pid_t child = 0;
-    REQUIRE(posix_spawn(&child, path.c_str(), nullptr, nullptr, arguments, environ) == 0);
+    const int failed = posix_spawn(&child, path.c_str(), nullptr, nullptr, arguments, environ);
+    if (failed == ENOEXEC) {  // under qemu-user, of a program that the system does not pass to it
+      MESSAGE("skipped: the system starts no programs of this test's processor");
+      return;
+    }
+    REQUIRE(failed == 0);
     for (int message = 0; message <= i; ++message) CHECK(local.get() == 1);
     ::kill(child, SIGKILL);
     int status = 0;
