@@ -274,9 +274,9 @@ TEST_CASE_FIXTURE(own_graph, "options that no formula has are refused") {
   says(adamw(0.1, -1), "[adam] expects a weight_decay from 0, and got -1");
   says(ftrl(0.1, {.power = 1}), "[ftrl] expects a power of at most 0, and got 1");
   says(ftrl(0.1, {.l1 = -1}), "[ftrl] expects an l1 from 0, and got -1");
-  says(sgd(nan), "[optimizer] expects a finite number as a hyperparameter, and got nan as float32");
+  says(sgd(nan), "[optimizer] expects a finite number as a hyperparameter, and got nan as float");
   says(momentum(0.1, infinity),
-       "[optimizer] expects a finite number as a hyperparameter, and got inf as float32");
+       "[optimizer] expects a finite number as a hyperparameter, and got inf as float");
   CHECK(current_graph().variables().size() == 1);  // no slots are left
 }
 
