@@ -39,6 +39,7 @@ void fuse_folds(graph_def& g, std::span<edge_def> fetches, const can_run_test& c
   }
   for (const auto& f : fetches) ++users[f.node];
 
+  const op_def& made = record_of<op::fused_fold>;
   std::optional<wait_sets> waits;
   bool changed = false;
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
@@ -55,13 +56,13 @@ void fuse_folds(graph_def& g, std::span<edge_def> fetches, const can_run_test& c
           return is_broadcast(g.nodes[e.node].outputs[e.port].shape, shape);
         }))
       continue;
-    if (can_run && !can_run(fold.device, record_of<op::fused_fold>, fold.outputs[0].type)) continue;
+    if (can_run && !can_run(fold.device, made, fold.outputs[0].type)) continue;
     if (!waits) waits.emplace(g);
     if (waits->of(from) != waits->of(i)) continue;
     const op::fused e = expression_of(g, x);
     fold.attributes = encode(op::fused_fold{e.program, std::string(fold.op->name), axes.axes,
                                             axes.keepdims, e.immediates});
-    fold.op = &record_of<op::fused_fold>;
+    fold.op = &made;
     fold.inputs = x.inputs;
     changed = true;
   }
