@@ -105,4 +105,9 @@ class engine {
   virtual void reset(const std::string& container) = 0;
 };
 
+/// `e`, of a step that was stopped or lost while it may have updated variables.
+inline error perhaps_applied(const error& e) {
+  return e.with_message(e.message() + "; the step may have been applied");
+}
+
 }  // namespace deft::ext

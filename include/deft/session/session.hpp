@@ -29,7 +29,8 @@ namespace detail {
 
 /// Session options whose random stream has been chosen.
 struct numbered_options {
-  explicit numbered_options(session_options o) : options(std::move(o)) {}  // no list of options
+  // Not an aggregate: for clang session({.fuse = false}) could mean this, too.
+  explicit numbered_options(session_options o) : options(std::move(o)) {}
   session_options options;
 };
 /// `options` with the random stream of task `index` for its next session on the current graph,

@@ -87,15 +87,17 @@ TEST_CASE_FIXTURE(own_graph,
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "a client whose master is lost hears that the step may have been applied") {
+                  "who runs a step on a lost or stopped master hears that it may have been applied") {
   const auto v = variable<float>("v", 0.f);
   const operation up = v.assign_add(1.f), waits = await_initialized(variable<float>("never", 0.f));
-  for (const bool updates : {true, false}) {
+  for (const auto& [direct, updated] :
+       {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
+    const bool updates = updated;  // lambdas take no structured binding
     local_cluster c{{"worker", 1}};
-    // Otherwise than the server knows itself, so that it is not called directly.
-    const std::string address = c.spec().address("worker", 0);
-    session s("deft://localhost" + address.substr(address.rfind(':')));
-    session looks(c.target("worker", 0));
+    const std::string address = c.spec().address("worker", 0), target = c.target("worker", 0);
+    // Otherwise than the server knows itself it is not called directly.
+    session s(direct ? target : "deft://localhost" + address.substr(address.rfind(':')));
+    session looks(target);
     looks.run(v.initializer());
     auto ran = std::async(std::launch::async, [&] {
       return outcome_of([&] { updates ? s.run(waits, up) : s.run(waits); });

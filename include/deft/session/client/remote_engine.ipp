@@ -136,7 +136,7 @@ class remote_plan final : public ready_plan {
       if (borrows) session_->master->copy_borrowed();
       // A master that answers says so itself.
       if (!lost || !updates_ || e.code() != errc::unavailable) throw;
-      throw e.with_message(e.message() + "; the step may have been applied");
+      throw perhaps_applied(e);
     }
     if (options.trace) options.trace->events = std::move(r.trace);
     std::vector<any_array> values(types_.size());

@@ -318,8 +318,7 @@ class master_plan::distributed_step final : public session_events,
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
       e = std::make_shared<const error>(e->with_node(n->name, n->location, to_string(*n->device)));
     if (updates().tasks.empty()) return e;
-    return std::make_shared<const error>(
-        e->with_message(e->message() + "; the step may have been applied"));
+    return std::make_shared<const error>(perhaps_applied(*e));
   }
   const node_def* node_on_lost_task() const {
     for (std::size_t i = 0; i < links_.size(); ++i) {

@@ -52,15 +52,18 @@ class master_plan::local_step {
     // Without memory, whoever asks later is told that the step's fate is unknown.
     (void)failure_of([&] { tasks_.note_failure(number_, std::move(updates)); });
   }
-  /// The error of a run, which says why it was stopped if it was.
-  error explained(const error& e) const {
+  /// The error of a run in `frame`, which may be null: it says why the run was stopped, if it was.
+  error explained(const error& e, const executable::frame* frame) const {
     if (e.code() != errc::cancelled) return e;
     if (watch_ && watch_->late())
       return error(errc::deadline_exceeded,
                    str("the step timed out after ", duration_text(until_ - began_), " on ",
                        to_string(*tasks_.self_name())),
                    e.node(), e.where(), e.device());
-    if (tasks_.cluster() && tasks_.cluster()->stopped()) return tasks_.cluster()->stopped_error();
+    if (tasks_.cluster() && tasks_.cluster()->stopped()) {
+      const error stopped = tasks_.cluster()->stopped_error();
+      return frame && frame->has_updated() ? perhaps_applied(stopped) : stopped;
+    }
     return error(errc::cancelled,
                  tasks_.closed() ? "the session was closed" : "the run was cancelled", e.node(),
                  e.where(), e.device());
@@ -120,8 +123,8 @@ class master_plan::background_step final : public step_driver,
     o.step = step_.number();
     if (failure) {
       step_.note_failure(frame_.get());
+      o.failure = std::make_shared<const error>(step_.explained(*failure, frame_.get()));
       if (frame_) plan_->own_->give_back(std::move(frame_));
-      o.failure = std::make_shared<const error>(step_.explained(*failure));
     } else {
       step_.note_trace();
       o.results.emplace(std::move(frame_), plan_->own_);
@@ -147,8 +150,9 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
     step.note_trace();
   } catch (const error& e) {
     step.note_failure(frame.get());
+    const error why = step.explained(e, frame.get());
     if (frame) own_->give_back(std::move(frame));
-    throw step.explained(e);
+    throw why;
   } catch (const std::bad_alloc&) {
     step.note_failure(frame.get());
     fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " ran out of host memory");

@@ -149,6 +149,12 @@ class task_directory final : public session_events,
   const std::uint64_t session_;
   std::atomic<std::uint64_t> steps_, draws_, handles_{0};
   std::stop_source closing_;
+  struct closes {
+    task_directory* session;
+    void operator()() const { session->close(); }
+  };
+  /// Once the task is stopped, nothing ends what its steps wait for.
+  std::optional<std::stop_callback<closes>> ends_with_task_;
   mutable std::mutex guard_;
   std::map<std::uint64_t, std::weak_ptr<session_events>> under_way_;  ///< steps, by number
   std::deque<std::pair<std::uint64_t, step_updates>> failures_;

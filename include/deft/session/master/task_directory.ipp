@@ -21,7 +21,9 @@ task_directory::task_directory(std::shared_ptr<task_runtime> self, std::shared_p
       steps_(options_.first_step),
       draws_(options_.first_step) {
   if (!options_.stream) options_.stream = 0;
-  if (cluster_) incarnations_ = cluster_->links().standing();
+  if (!cluster_) return;
+  incarnations_ = cluster_->links().standing();
+  ends_with_task_.emplace(cluster_->stopping(), closes{this});
 }
 
 void task_directory::check_open() const {

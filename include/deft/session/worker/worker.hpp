@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <unordered_map>
 
 namespace deft::ext {
@@ -106,6 +107,8 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Fails every step as unavailable, and closes every link. Later runs fail likewise.
   void stop();
   bool stopped() const { return stopped_; }
+  /// For those who wait in this process; stopped() is true before.
+  std::stop_token stopping() const { return stopping_.get_token(); }
   /// The error of runs on a stopped task.
   error stopped_error() const;
   /// The error of waits in this process once it is interrupted.
@@ -146,6 +149,7 @@ class worker : public std::enable_shared_from_this<worker> {
   task_links links_;
   std::atomic<std::uint64_t> connections_{0};
   std::atomic<bool> stopped_{false};
+  std::stop_source stopping_;
   std::atomic<int> background_reads_{0};
   std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;

@@ -449,6 +449,7 @@ void worker::stop() {
   }
   auto why = std::make_shared<const error>(stopped_error());
   for (auto id : all) forget(id, why);
+  stopping_.request_stop();
   links_.stop(*why);
 }
 
