@@ -150,6 +150,20 @@ TEST_CASE("derivatives of a reduction of broadcast operands have the bits of two
   CHECK(difference(apart, run(shapes, true, dtype::float32, true, 3, f)) == "");
 }
 
+TEST_CASE("a literal of a fused reduction may be another one in each run") {
+  own_graph own;
+  placeholder<float, 20, 1, 16> a("a");
+  placeholder<float, 1, 30, 16> b("b");
+  const ndarray<float, 20, 1, 16> x(values_for(any_tensor(a), {20, 1, 16}, 1));
+  const ndarray<float, 1, 30, 16> y(values_for(any_tensor(b), {1, 30, 16}, 2));
+  session fuses, apart({.fuse = false});
+  for (const float k : {2.f, 3.f, -1.f}) {
+    const auto scores = sum(a * b * k, axis<2>);
+    const ndarray<float, 20, 30> expected = apart.run(scores, a = x, b = y);
+    CHECK(fuses.run(scores, a = x, b = y) == expected);
+  }
+}
+
 TEST_CASE("a fused reduction of something that is none is refused") {
   const tensor_type in[] = {{{2, 1, 3}, dtype::float32}};
   program_builder p;
@@ -160,5 +174,8 @@ TEST_CASE("a fused reduction of something that is none is refused") {
         std::vector<tensor_type>{{{2, 3}, dtype::float32}});
   CHECK(error_of([&] {
           op::fused_fold{made, "neg", {1}, false, {}}.infer(in);
-        }) == "invalid_argument: [fused_fold] expects an expression and a reduction, not \"neg\"");
+        }) == "invalid_argument: [fused_fold] expects a reduction, and got \"neg\"");
+  CHECK(error_of([&] {
+          op::fused_fold{made, "sum", {}, false, {}}.infer(in);
+        }) == "invalid_argument: [fused_fold] expects axes to reduce, and got none");
 }

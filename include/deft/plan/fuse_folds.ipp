@@ -9,8 +9,8 @@
 namespace deft::ext::plan {
 namespace {
 
-/// Whether `to` has more elements than `shape`, which is broadcast to it, in any run where its
-/// unknown extents are not 1.
+/// Whether `shape`, which is broadcast to `to`, has fewer elements. Extents of `to` that are not
+/// known count as larger than 1.
 bool is_broadcast(const dims& shape, const dims& to) {
   for (int d = 0; d < to.rank(); ++d) {
     const int own = d - (to.rank() - shape.rank());
@@ -19,7 +19,7 @@ bool is_broadcast(const dims& shape, const dims& to) {
   return false;
 }
 
-/// What the expression of a node is, as `fused` has it.
+/// What a node computes, as an expression.
 op::fused expression_of(const graph_def& g, const node_def& n) {
   if (expression_in(n)) return decode<op::fused>(n.attributes);
   program_builder made;
