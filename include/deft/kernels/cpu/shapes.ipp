@@ -172,29 +172,29 @@ void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 #endif
 }
-/// What copy_apart copies, on the team. Long runs are cut; many bytes in long runs pass the caches.
+/// What copy_apart copies, on the team: some runs at once, or pieces of long ones. Many bytes in
+/// runs that are not short go past the caches.
 void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step,
                std::int64_t bytes, std::int64_t count) {
   if (bytes == 0) return;
   const bool past =
       bytes >= thresholds::uncached_run && bytes * count >= thresholds::uncached_bytes;
   const std::int64_t some = std::max<std::int64_t>(1, moved_bytes / bytes);
-  const std::int64_t pieces = past ? (bytes + moved_bytes - 1) / moved_bytes : 1;
+  const std::int64_t pieces = (bytes + moved_bytes - 1) / moved_bytes;
   const std::int64_t piece = (bytes + pieces - 1) / pieces;
-  parallel_chunks((count + some - 1) / some * pieces, moving_cost(bytes * count),
-                  [&](std::int64_t p) {
-                    const std::int64_t begin = p / pieces * some, n = std::min(some, count - begin);
-                    const char* x = from + begin * from_step;
-                    char* y = to + begin * to_step;
-                    if (!past) return copy_apart(x, from_step, y, to_step, bytes, n);
-                    const std::int64_t first = p % pieces * piece;
-                    for (std::int64_t i = 0; i < n; ++i)
-                      copy_past_caches(y + i * to_step + first, x + i * from_step + first,
-                                       std::min(piece, bytes - first));
+  parallel_chunks(
+      (count + some - 1) / some * pieces, moving_cost(bytes * count), [&](std::int64_t p) {
+        const std::int64_t run = p / pieces * some, n = std::min(some, count - run);
+        const std::int64_t begin = p % pieces * piece, size = std::min(piece, bytes - begin);
+        const char* const x = from + run * from_step + begin;
+        char* const y = to + run * to_step + begin;
+        if (!past) return copy_apart(x, from_step, y, to_step, size, n);
+        for (std::int64_t i = 0; i < n; ++i)
+          copy_past_caches(y + i * to_step, x + i * from_step, size);
 #ifdef __SSE2__
-                    _mm_sfence();  // before others read it
+        _mm_sfence();  // before others read it
 #endif
-                  });
+      });
 }
 
 template <>
