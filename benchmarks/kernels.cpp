@@ -47,6 +47,11 @@ using by_hand = std::function<void(int part, int parts)>;
 /// What part `part` does of n: where it begins; it ends where the next one begins.
 std::int64_t begin_of(std::int64_t n, int part, int parts) { return n * part / parts; }
 
+/// What is asked of a row: of the speed by hand, and of the best peer's time.
+struct goals {
+  double speed_by_hand = 0.9, time_of_peers = of_peers;
+};
+
 /// The rows of one number of threads.
 class table {
  public:
@@ -61,10 +66,9 @@ class table {
                                          std::to_string(threads)});
   }
 
-  /// A step of deft's, next to what the peers know by the name `work`, and to the same by hand, of
-  /// whose speed `bound` is asked.
+  /// A step of deft's, next to what the peers know by the name `work`, and to the same by hand.
   template <class Step>
-  void row(const std::string& work, Step step, const by_hand& hand = {}, double bound = 0.9) {
+  void row(const std::string& work, Step step, const by_hand& hand = {}, const goals& asked = {}) {
     if (work.find(only_) == std::string::npos) return;
     // Everyone works for a turn before the one that counts: others' threads spin for a while.
     const auto twice = [](bench::measure turn) { return [turn] { return turn(), turn(); }; };
@@ -82,9 +86,10 @@ class table {
     if (known)
       bench::time_row(label, {taken[0], *best},
                       peers_[static_cast<std::size_t>(best - peers.begin())].name(),
-                      bench::at_most(of_peers));
+                      bench::at_most(asked.time_of_peers));
     if (hand)
-      bench::work_row(label, {taken[0], taken.back()}, "Eigen by hand", bench::at_least(bound));
+      bench::work_row(label, {taken[0], taken.back()}, "Eigen by hand",
+                      bench::at_least(asked.speed_by_hand));
     if (!hand && !known) bench::row(label, bench::time_text(taken[0]));
   }
   int threads() const { return threads_; }
@@ -175,7 +180,7 @@ void short_rows(table& t) {
           for (auto r = begin_of(count, i, of); r < begin_of(count, i + 1, of); ++r) of_row(r);
           bench::keep(y), bench::keep(sums), bench::keep(first);
         },
-        0.7);
+        {.speed_by_hand = 0.7});
   };
   using ten = Eigen::Array<float, 1, columns>;
   const auto of = [&](std::int64_t r) { return Eigen::Map<const ten>(x.data() + r * columns); };
@@ -219,7 +224,7 @@ void short_rows(table& t) {
         }
         bench::keep(sum), bench::keep(d);
       },
-      0.7);
+      {.speed_by_hand = 0.7});
 }
 
 // Random numbers --------------------------------------------------------------------------------
@@ -227,9 +232,11 @@ void short_rows(table& t) {
 template <std::int64_t N>
 void random_numbers(table& t) {
   auto normal = t.s().prepare(random_normal(shape<N>));
-  t.row(ext::str("normal, ", N), [&] { bench::keep(normal()); });
+  t.row(ext::str("normal, ", N), [&] { bench::keep(normal()); }, {},
+        {.time_of_peers = 0.7 * of_peers});
   auto uniform = t.s().prepare(random_uniform(shape<N>));
-  t.row(ext::str("uniform, ", N), [&] { bench::keep(uniform()); });
+  t.row(ext::str("uniform, ", N), [&] { bench::keep(uniform()); }, {},
+        {.time_of_peers = 0.5 * of_peers});
 }
 
 // Products --------------------------------------------------------------------------------------
@@ -322,7 +329,7 @@ void moves(table& t) {
   vector_of<std::int32_t> whole(n);
   vector_of<std::uint8_t> bytes(n);
   vector back(n);
-  auto cast_row = [&](const char* what, auto p, auto step, const auto& from, auto& to) {
+  auto cast_row = [&](const char* what, auto step, const auto& from, auto& to) {
     t.row(
         ext::str("cast of ", n, " ", what), [&] { bench::keep(step(from)); },
         [&](int i, int of) {
@@ -331,13 +338,12 @@ void moves(table& t) {
           eigen(to).segment(b, e - b) = eigen(from).segment(b, e - b).template cast<to_type>();
           bench::keep(to);
         });
-    static_cast<void>(p);
   };
   placeholder<float, dyn> p("x");
   placeholder<std::uint8_t, dyn> pb("bytes");
-  cast_row("floats to int32", p, t.s().prepare(cast<std::int32_t>(p), feeds(p)), x, whole);
-  cast_row("floats to doubles", p, t.s().prepare(cast<double>(p), feeds(p)), x, wide);
-  cast_row("bytes to floats", pb, t.s().prepare(cast<float>(pb), feeds(pb)), bytes, back);
+  cast_row("floats to int32", t.s().prepare(cast<std::int32_t>(p), feeds(p)), x, whole);
+  cast_row("floats to doubles", t.s().prepare(cast<double>(p), feeds(p)), x, wide);
+  cast_row("bytes to floats", t.s().prepare(cast<float>(pb), feeds(pb)), bytes, back);
 
   const matrix a = filled(matrix(2048, 2048));
   matrix below(4096, 2048), beside(2048, 4096);
@@ -441,8 +447,7 @@ void windows(table& t) {
 void small_steps(table& t) {
   placeholder<float> a("a"), b("b");
   auto scalars = t.s().prepare(a + b, feeds(a, b));
-  t.row(
-      "x + y of scalars", [&] { bench::keep(scalars(1.f, 2.f)); }, {}, 0);
+  t.row("x + y of scalars", [&] { bench::keep(scalars(1.f, 2.f)); }, {}, {.time_of_peers = 0.15});
   const vector x = filled(vector(1000));
   vector z(1000);
   auto X = eigen(x);
@@ -455,7 +460,7 @@ void small_steps(table& t) {
         Z = X + X;
         bench::keep(z);
       },
-      1. / 3);
+      {.speed_by_hand = 1. / 3});
 }
 
 }  // namespace
