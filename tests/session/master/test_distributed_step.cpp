@@ -86,8 +86,8 @@ TEST_CASE_FIXTURE(own_graph,
   }
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "who runs a step on a lost or stopped master hears that it may have been applied") {
+TEST_CASE_FIXTURE(
+    own_graph, "who runs a step on a lost or stopped master hears that it may have been applied") {
   const auto v = variable<float>("v", 0.f);
   const operation up = v.assign_add(1.f), waits = await_initialized(variable<float>("never", 0.f));
   for (const auto& [direct, updated] :
