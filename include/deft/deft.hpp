@@ -36,6 +36,7 @@
 #include <deft/train/coordinator.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/layers.hpp>
+#include <deft/train/loss_scaler.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/moving_average.hpp>
 #include <deft/train/optimizers.hpp>

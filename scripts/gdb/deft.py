@@ -15,7 +15,13 @@ DTYPES = {
     4: ("int64", "long"),
     5: ("uint8", "unsigned char"),
     6: ("bool", "bool"),
+    7: ("bfloat16", "unsigned short"),
+    8: ("half", "unsigned short"),
     9: ("int8", "signed char"),
+    10: ("int16", "short"),
+    11: ("uint16", "unsigned short"),
+    12: ("uint32", "unsigned int"),
+    13: ("uint64", "unsigned long"),
     14: ("string", None),  # whose elements are not in rows
 }
 INFIX = {
@@ -230,8 +236,9 @@ class ArrayPrinter(Printer):
         rows = data.cast(row.pointer())
         limit = gdb.parameter("print elements") or None
         for i in range(shape[0] if shape else 1):
-            # As numbers: gdb would print characters.
-            yield str(i), numbers(rows[i], limit) if number == 5 else rows[i]
+            # As numbers: gdb would print characters, and the bits of types that it does not know.
+            to_number = {5: int, 7: bfloat16_of, 8: float16_of}.get(number)
+            yield str(i), numbers(rows[i], limit, to_number) if to_number else rows[i]
 
     def display_hint(self):
         return "array"
@@ -242,12 +249,20 @@ class NdarrayPrinter(ArrayPrinter):
         return self.val["array_"]
 
 
-def numbers(value, limit):
+def bfloat16_of(bits):
+    return "%.3g" % struct.unpack("<f", struct.pack("<I", int(bits) << 16))
+
+
+def float16_of(bits):
+    return "%.4g" % struct.unpack("<e", struct.pack("<H", int(bits)))
+
+
+def numbers(value, limit, to_number):
     if value.type.code != gdb.TYPE_CODE_ARRAY:
-        return str(int(value))
+        return str(to_number(value))
     last = value.type.range()[1]
     shown = last if limit is None else min(last, limit - 1)
-    items = [numbers(value[i], limit) for i in range(shown + 1)]
+    items = [numbers(value[i], limit, to_number) for i in range(shown + 1)]
     return "{" + ", ".join(items) + ("..." if shown < last else "") + "}"
 
 

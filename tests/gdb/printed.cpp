@@ -34,6 +34,10 @@ int main() {
   // gdb: matrix = float(2,3) = {{1, 2, 3}, {4, 5, 6.5}}
   ndarray<std::uint8_t, dyn> bytes{65, 255};
   // gdb: bytes = uint8(2) = {65, 255}
+  ndarray<bfloat16, 2> brief{1.5f, -0.1f};
+  // gdb: brief = bfloat16(2) = {1.5, -0.1}
+  ndarray<float16, 1, 2> halves{65504.f, 0.5f};
+  // gdb: halves = half(1,2) = {{6.55e+04, 0.5}}
   ndarray<float, dyn, 3> empty;
   // gdb: empty = float(0,3)
   any_array scalar = any_array::scalar(true), nothing;

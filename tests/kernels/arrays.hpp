@@ -22,7 +22,7 @@ std::vector<T> values(std::int64_t n, std::uint64_t seed = 1) {
   using limits = std::numeric_limits<T>;
   if constexpr (std::is_same_v<T, bool>)
     v = {true, false};
-  else if constexpr (std::is_floating_point_v<T>)
+  else if constexpr (deft::ext::is_floating_type<T>)
     v = {T(0),
          -T(0),
          limits::infinity(),
@@ -45,7 +45,7 @@ std::vector<T> values(std::int64_t n, std::uint64_t seed = 1) {
   while (static_cast<std::int64_t>(v.size()) < n) {
     if constexpr (std::is_same_v<T, bool>)
       v.push_back(random.below(2) == 1);
-    else if constexpr (std::is_floating_point_v<T>)
+    else if constexpr (deft::ext::is_floating_type<T>)
       v.push_back(
           static_cast<T>((random.uniform() - 0.5f) * std::pow(10.f, random.uniform(-3, 3))));
     else
@@ -68,7 +68,7 @@ any_array moderate(const dims& shape, std::uint64_t seed = 1) {
   deft::ext::philox_stream random(seed);
   any_array a(deft::dtype_of<T>, shape);
   for (std::int64_t i = 0; i < a.elements(); ++i)
-    a.mutable_data<T>()[i] = std::is_floating_point_v<T>
+    a.mutable_data<T>()[i] = deft::ext::is_floating_type<T>
                                  ? static_cast<T>(random.uniform(-2, 2))
                                  : static_cast<T>(random.below(std::is_same_v<T, bool> ? 2 : 100));
   return a;
@@ -82,11 +82,12 @@ any_array array_of(const dims& shape, const std::vector<T>& v) {
 /// equals NaN.
 template <class T>
 bool close(T a, T b, double ulps, double least = 0) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (deft::ext::is_floating_type<T>) {
     if (a != a || b != b) return a != a && b != b;
     if (std::isinf(a) || std::isinf(b)) return a == b;
-    const T size =
-        std::max({std::abs(a), std::abs(b), std::numeric_limits<T>::min(), static_cast<T>(least)});
+    using wide = deft::ext::lane_type<T>;
+    const wide size = std::max<wide>(
+        {std::abs(a), std::abs(b), std::numeric_limits<T>::min(), static_cast<wide>(least)});
     return static_cast<double>(std::abs(a - b)) <=
            ulps * static_cast<double>(size) * std::numeric_limits<T>::epsilon();
   } else

@@ -21,9 +21,10 @@ any_array by_scalars(const dims& out, const any_array (&in)[sizeof...(T)]) {
   for (const auto& a : in) index.emplace_back(a.shape(), out);
   for (std::int64_t i = 0; i < result.elements(); ++i) {
     result.mutable_data<R>()[i] = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return Op()(num::lane<T>(
-                      in[K].template data<T>()[index[K].offset[static_cast<std::size_t>(i)]])...)
-          .v;
+      return static_cast<R>(
+          Op()(num::lane<lane_type<T>>(
+                   in[K].template data<T>()[index[K].offset[static_cast<std::size_t>(i)]])...)
+              .v);
     }
     (std::index_sequence_for<T...>());
   }

@@ -112,13 +112,13 @@ TEST_CASE_TEMPLATE("a row folded in pieces has the bits of one folded at once", 
   check<T>(fold_kind::sum);
   check<T>(fold_kind::max);
   check<T>(fold_kind::min);
-  if constexpr (std::is_floating_point_v<T>) check<T>(fold_kind::mean);
+  if constexpr (deft::ext::is_floating_type<T>) check<T>(fold_kind::mean);
 }
 
 TEST_CASE_TEMPLATE("rows folded together have the bits of each by itself", T, float, double,
                    std::int32_t, std::int64_t, std::uint8_t) {
   std::vector<fold_kind> kinds{fold_kind::sum, fold_kind::max, fold_kind::min};
-  if constexpr (std::is_floating_point_v<T>) kinds.push_back(fold_kind::mean);
+  if constexpr (deft::ext::is_floating_type<T>) kinds.push_back(fold_kind::mean);
   for (const fold_kind kind : kinds) {
     const auto& f = cpu::find_fold(kind, dtype_of<T>);
     for (std::int64_t n = 1; n < 150; ++n)
@@ -147,7 +147,7 @@ TEST_CASE_TEMPLATE("columns folded row by row have the bits of those folded at o
       check_columns<T>(fold_kind::sum, rows, n);
       if (rows > 0) check_columns<T>(fold_kind::max, rows, n);
       if (rows > 0) check_columns<T>(fold_kind::min, rows, n);
-      if constexpr (std::is_floating_point_v<T>) check_columns<T>(fold_kind::mean, rows, n);
+      if constexpr (deft::ext::is_floating_type<T>) check_columns<T>(fold_kind::mean, rows, n);
     }
 }
 

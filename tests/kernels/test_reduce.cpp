@@ -20,7 +20,7 @@ namespace {
 /// Folds x over `axes` one element after another, in long double or wrapping integers.
 template <class T, class F>
 any_array naive(const any_array& x, const dims& axes, const dims& out, double start, F f) {
-  using Sum = std::conditional_t<std::is_floating_point_v<T>, long double, T>;
+  using Sum = std::conditional_t<deft::ext::is_floating_type<T>, long double, T>;
   std::vector<Sum> sums(static_cast<std::size_t>(out.elements()), static_cast<Sum>(start));
   dims kept;  // out's shape with reduced axes as 1
   for (int d = 0; d < x.shape().rank(); ++d) kept.push_back(axes.contains(d) ? 1 : x.shape()[d]);
@@ -119,15 +119,16 @@ TEST_CASE_TEMPLATE("means agree with naive loops over any axes", T, float, doubl
 }
 TEST_CASE_TEMPLATE("maxima agree with naive loops over any axes", T, float, double, std::int32_t,
                    std::int64_t, std::uint8_t, std::int8_t) {
-  check_all<T, op::max>(
-      std::is_floating_point_v<T> ? -INFINITY : static_cast<double>(std::numeric_limits<T>::min()),
-      [](auto a, auto b) { return b > a ? b : a; });
+  check_all<T, op::max>(deft::ext::is_floating_type<T>
+                            ? -INFINITY
+                            : static_cast<double>(std::numeric_limits<T>::min()),
+                        [](auto a, auto b) { return b > a ? b : a; });
 }
 
 TEST_CASE_TEMPLATE("minima agree with naive loops over any axes", T, float, double, std::int32_t,
                    std::int64_t, std::uint8_t, std::int8_t) {
   check_all<T, op::min>(
-      std::is_floating_point_v<T>
+      deft::ext::is_floating_type<T>
           ? INFINITY
           : static_cast<double>(std::numeric_limits<T>::max() / (sizeof(T) == 8 ? 2 : 1)),
       [](auto a, auto b) { return b < a ? b : a; });

@@ -3,14 +3,15 @@
 //
 //     # what stands behind a # at the start of a line is a comment
 //     sum axes=(0,-1) keepdims=true     an operation of the catalog and its attributes
-//       for float int32                 the dtypes that T stands for
-//       in {{1, 2}, {3, 4}}             an array of T; or int32{0, 1}, 5, (2,3){7}, (9){1, 2, ...}
-//       out {{10}}                      what it yields, one line for each output
-//       within 2                        units in the last place; without this line, the same value
-//       within 2 of 1                   and of what is smaller than 1, those of 1
-//       error [sum] expects axes        in the place of outputs: words of the message
+//       for float int32                 the dtypes that T stands for; or `for numbers`, `for
+//       floats` in {{1, 2}, {3, 4}}             an array of T; or int32{0, 1}, 5, (2,3){7}, (9){1,
+//       2, ...} out {{10}}                      what it yields, one line for each output within 2
+//       units in the last place; without this line, the same value within 2 of 1 and of what is
+//       smaller than 1, those of 1 error [sum] expects axes        in the place of outputs: words
+//       of the message
 //
-// Without `for`, T is each dtype that the shape rule takes, bool too if it does. Values are
+// Without `for`, T is each dtype that the shape rule takes, bool too if it does. Of `numbers` and
+// `floats`, bfloat16 and half are left out where they do not have the case's values. Values are
 // numbers, true, false, nan, inf, and max, lowest and tiny (the smallest positive one) of the
 // dtype. As an output, -0 and +0 are what they say, and 0 is either. With a shape, one value fills
 // it, and dots continue two.
@@ -53,6 +54,7 @@ struct op_case {
   std::string op;
   std::vector<std::pair<std::string, std::string>> attributes;
   std::vector<deft::dtype> types;  ///< empty: not said
+  bool any_type = false;           ///< `types` are those of numbers or floats
   std::vector<written_array> inputs, outputs;
   std::string error;
   double ulps = 0;
@@ -186,15 +188,15 @@ T element_from(std::string_view word, const case_location& at) {
   } else {
     if (word == "max") return limits::max();
     if (word == "lowest") return limits::lowest();
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (deft::ext::is_floating_type<T>) {
       if (word == "tiny") return limits::denorm_min();
       if (word == "-tiny") return -limits::denorm_min();
     }
     if (word.starts_with('+')) word.remove_prefix(1);
-    T v{};
+    std::conditional_t<deft::ext::is_half_type<T>, double, T> v{};
     const auto end = std::from_chars(word.data(), word.data() + word.size(), v);
     if (end.ec != std::errc() || end.ptr != word.data() + word.size()) refuse();
-    return v;
+    return static_cast<T>(v);
   }
 }
 
@@ -211,7 +213,7 @@ inline deft::any_array array_from(const written_array& w, deft::dtype t) {
     if constexpr (std::is_same_v<T, bool>) {
       refuse_case(w.at, "dots between numbers only");
     } else {
-      using wide = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+      using wide = std::conditional_t<deft::ext::is_floating_type<T>, double, std::int64_t>;
       const wide first = to[0], step = static_cast<wide>(to[1]) - first;
       for (std::int64_t i = 2; i < a.elements(); ++i) {
         const wide next = first + static_cast<wide>(i) * step;
@@ -303,6 +305,13 @@ inline std::vector<op_case> read_cases(std::string_view text, const std::string&
     op_case& c = all.back();
     if (word == "for") {
       each([&](std::string_view name) {
+        if (name == "numbers" || name == "floats") {
+          for (const deft::dtype t : deft::ext::every_plain_dtype)
+            if (name == "numbers" ? deft::ext::is_numeric(t) : deft::ext::is_floating(t))
+              c.types.push_back(t);
+          c.any_type = true;
+          return;
+        }
         c.types.push_back(dtype_by_name(name));
         if (c.types.back() == deft::dtype::none) refuse_case(at, name, " is not a dtype");
       });

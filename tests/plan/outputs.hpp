@@ -20,7 +20,7 @@ inline any_array values_for(const any_tensor& t, const dims& shape, std::uint64_
   visit_dtype(a.type(), [&]<class T>() {
     for (std::int64_t i = 0; i < a.elements(); ++i) {
       const float v = random.uniform(-1, 1);
-      a.mutable_data<T>()[i] = static_cast<T>(std::is_floating_point_v<T> ? v : v * 9 + 9);
+      a.mutable_data<T>()[i] = static_cast<T>(deft::ext::is_floating_type<T> ? v : v * 9 + 9);
     }
   });
   return a;

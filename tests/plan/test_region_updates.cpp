@@ -41,7 +41,7 @@ struct random_updates {
         case 3:
           return square(a) - b;
         default:
-          if constexpr (std::is_floating_point_v<T>)
+          if constexpr (deft::ext::is_floating_type<T>)
             return tanh(a) / (square(b) + 1);
           else
             return minimum(a, b) * 3;

@@ -179,6 +179,17 @@ class element_format<T> {
   std::size_t whole_ = 0, fraction_ = 0, exponent_ = 0, special_ = 0;
 };
 
+template <class T>
+requires ext::is_half_type<T>
+class element_format<T> : public element_format<float> {
+ public:
+  void see(T v) { element_format<float>::see(ext::printed_value(v)); }
+  std::string operator()(T v) const {
+    return element_format<float>::operator()(ext::printed_value(v));
+  }
+  static std::string scalar(T v) { return element_format<float>::scalar(ext::printed_value(v)); }
+};
+
 /// More than 1,000 elements show the first and last three of each axis; lines end before column 75.
 template <class T>
 class array_printer {

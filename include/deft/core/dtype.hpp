@@ -108,6 +108,8 @@ constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
 /// What kernels compute with for elements of `t`, as computing_type has it.
 constexpr dtype computing_dtype(dtype t) { return traits_of(t).computing; }
 constexpr bool is_narrow(dtype t) { return computing_dtype(t) != t; }
+/// As is_half_type.
+constexpr bool is_half(dtype t) { return is_narrow(t) && is_floating(t); }
 
 /// A set of dtypes.
 struct dtype_set {
@@ -234,14 +236,17 @@ constexpr void each_dtype_in(F&& f) {
 template <std::size_t Size>
 using integer_of = std::conditional_t<
     Size == 8, std::int64_t,
-    std::conditional_t<Size == 4, std::int32_t, std::conditional_t<Size == 1, std::uint8_t, void>>>;
+    std::conditional_t<Size == 4, std::int32_t,
+                       std::conditional_t<Size == 2, std::uint16_t,
+                                          std::conditional_t<Size == 1, std::uint8_t, void>>>>;
 /// Calls `f.template operator()<integer_of<…>>()` for elements of `size` bytes.
 template <class F>
 constexpr decltype(auto) visit_size(std::size_t size, F&& f) {
-  static_assert(all_sizes_are<1, 4, 8>,
+  static_assert(all_sizes_are<1, 2, 4, 8>,
                 "elements of another size: add it below, and to integer_of");
   if (size == 8) return f.template operator()<integer_of<8>>();
   if (size == 4) return f.template operator()<integer_of<4>>();
+  if (size == 2) return f.template operator()<integer_of<2>>();
   if (size == 1) return f.template operator()<integer_of<1>>();
   fail(errc::internal, "elements of ", size, " bytes");
 }

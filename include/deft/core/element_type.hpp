@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
+#include <deft/core/half.hpp>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -13,8 +14,7 @@
 
 namespace deft {
 
-/// Element type. The numbers are part of the wire format; 7 and 8 are those of bfloat16 and
-/// float16, 10 to 13 those of int16, uint16, uint32 and uint64.
+/// Element type. The numbers are part of the wire format.
 enum class dtype : std::uint8_t {
   none = 0,  ///< no value, as of an operation
   float32 = 1,
@@ -23,9 +23,22 @@ enum class dtype : std::uint8_t {
   int64 = 4,
   uint8 = 5,
   boolean = 6,
+  bfloat16 = 7,
+  float16 = 8,
   int8 = 9,
+  int16 = 10,
+  uint16 = 11,
+  uint32 = 12,
+  uint64 = 13,
   string = 14,  ///< bytes, of any number in each element; on the host only
 };
+
+/// The upper half of a float: its exponents, and 8 bits of precision. Arithmetic on it is that of
+/// float, to which it converts.
+using bfloat16 = detail::half<detail::bfloat16_rules>;
+/// IEEE 754 binary16: 11 bits of precision, and values up to 65504. Arithmetic on it is that of
+/// float, to which it converts.
+using float16 = detail::half<detail::float16_rules>;
 
 namespace ext {
 
@@ -49,6 +62,16 @@ struct element_type {
 
 namespace detail {
 
+template <class T>
+struct infinities {
+  static constexpr T least() { return -std::numeric_limits<T>::infinity(); }
+  static constexpr T greatest() { return std::numeric_limits<T>::infinity(); }
+};
+template <class T>
+struct finite {
+  static constexpr T least() { return std::numeric_limits<T>::lowest(); }
+  static constexpr T greatest() { return std::numeric_limits<T>::max(); }
+};
 /// What arithmetic types have in common.
 template <class T, dtype Tag, element_kind Kind, class Computing = T>
 struct arithmetic_element {
@@ -57,13 +80,13 @@ struct arithmetic_element {
   using computing = Computing;  ///< what kernels compute with, see computing_type
   static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
   /// All values are at least `least` and at most `greatest`: infinities, where it has some.
-  static constexpr T least = Kind == element_kind::floating ? -std::numeric_limits<T>::infinity()
-                                                            : std::numeric_limits<T>::lowest();
-  static constexpr T greatest = Kind == element_kind::floating ? std::numeric_limits<T>::infinity()
-                                                               : std::numeric_limits<T>::max();
+  static constexpr T greatest =
+      std::conditional_t<Kind == element_kind::floating, infinities<T>, finite<T>>::greatest();
+  static constexpr T least =
+      std::conditional_t<Kind == element_kind::floating, infinities<T>, finite<T>>::least();
 };
-template <class T, dtype Tag>
-using floating_element = arithmetic_element<T, Tag, element_kind::floating>;
+template <class T, dtype Tag, class Computing = T>
+using floating_element = arithmetic_element<T, Tag, element_kind::floating, Computing>;
 template <class T, dtype Tag, class Computing = T>
 using integer_element = arithmetic_element<T, Tag, element_kind::integer, Computing>;
 
@@ -98,8 +121,36 @@ struct element_type<bool>
 };
 
 template <>
+struct element_type<std::uint64_t> : detail::integer_element<std::uint64_t, dtype::uint64> {
+  static constexpr element_names names{"uint64", "U64", "u8", "unsigned long long"};
+};
+
+template <>
+struct element_type<bfloat16> : detail::floating_element<bfloat16, dtype::bfloat16, float> {
+  static constexpr element_names names{"bfloat16", "BF16", {}, "bfloat16"};
+};
+template <>
+struct element_type<float16> : detail::floating_element<float16, dtype::float16, float> {
+  static constexpr element_names names{"half", "F16", "f2", "float16"};
+};
+template <>
 struct element_type<std::int8_t> : detail::integer_element<std::int8_t, dtype::int8, std::int32_t> {
   static constexpr element_names names{"int8", "I8", "i1", "signed char"};
+};
+template <>
+struct element_type<std::int16_t>
+    : detail::integer_element<std::int16_t, dtype::int16, std::int32_t> {
+  static constexpr element_names names{"int16", "I16", "i2", "short"};
+};
+template <>
+struct element_type<std::uint16_t>
+    : detail::integer_element<std::uint16_t, dtype::uint16, std::int32_t> {
+  static constexpr element_names names{"uint16", "U16", "u2", "unsigned short"};
+};
+template <>
+struct element_type<std::uint32_t>
+    : detail::integer_element<std::uint32_t, dtype::uint32, std::int64_t> {
+  static constexpr element_names names{"uint32", "U32", "u4", "unsigned int"};
 };
 
 /// An array of them is laid out as core/string_span.hpp says, and its elements are read as
@@ -116,24 +167,30 @@ template <class... T>
 struct type_sequence {};
 /// Those whose elements have a size, by the number of their dtype: what kernels are compiled for.
 using plain_element_types =
-    type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t>;
+    type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, bfloat16, float16,
+                  std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 /// All of them.
 using element_types = type_sequence<float, double, std::int32_t, std::int64_t, std::uint8_t, bool,
-                                    std::int8_t, std::string>;
+                                    bfloat16, float16, std::int8_t, std::int16_t, std::uint16_t,
+                                    std::uint32_t, std::uint64_t, std::string>;
 /// The same in messages of the compiler, which takes literals alone.
-#define DEFT_ELEMENT_TYPES \
-  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::int8_t and std::string"
+#define DEFT_ELEMENT_TYPES                                                                         \
+  "float, double, std::int32_t, std::int64_t, std::uint8_t, bool, deft::bfloat16, deft::float16, " \
+  "std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t and std::string"
 
 /// What kernels compute with for elements of T. It is T, or where T is narrow, a wider type of the
-/// same kind that has all values of T, and in which each operation of the catalog gives what it
-/// gives in T once the result is converted. Narrow types have no kernels of their own but those
-/// that convert: kernels of the wider type do their work.
+/// same kind that has all values of T. The result of each operation is converted to T, which is how
+/// an operation on T is defined: integers wrap, and what is floating is rounded once. Narrow types
+/// have no kernels of their own but those that convert: kernels of the wider type do their work.
 /// @{
 template <class T>
 using computing_type = typename element_type<T>::computing;
 template <class T>
 inline constexpr bool is_narrow_type = !std::is_same_v<computing_type<T>, T>;
 /// @}
+/// What lanes and packs hold of elements of T: narrow integers wrap in themselves, too.
+template <class T>
+using lane_type = std::conditional_t<is_half_type<T>, float, T>;
 
 /// Not what the standard library knows of T: a class can be an element type, too.
 /// @{

@@ -17,7 +17,7 @@ struct lane : operators<lane<T>, lane<bool>> {
 
   lane() = default;
   template <class C>
-  requires std::is_arithmetic_v<C> DEFT_HD constexpr lane(C c) : v(static_cast<T>(c)) {}
+  requires is_number_type<C> DEFT_HD constexpr lane(C c) : v(static_cast<T>(c)) {}
 };
 
 /// Called for an integer division by zero; throws on the host. Out of line, so that kernels stay

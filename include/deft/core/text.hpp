@@ -2,14 +2,35 @@
 // deft/core/text.hpp: joining values into a string, printing numbers, and UTF-8.
 #pragma once
 #include <charconv>
+#include <cmath>
 #include <concepts>
+#include <deft/core/half.hpp>
 #include <deft/core/printable.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-namespace deft::ext {}  // namespace deft::ext
+namespace deft::ext {
+
+/// What `v` is printed as: an integer below 2^24 as it is, else the float of the fewest digits that
+/// rounds to `v`.
+template <class T>
+requires is_half_type<T>
+float printed_value(T v) {
+  if (const float f = v; f > -0x1p24f && f < 0x1p24f && f == std::trunc(f)) return f;
+  for (int digits = 0; digits < std::numeric_limits<T>::max_digits10; ++digits) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, static_cast<float>(v),
+                                   std::chars_format::scientific, digits);
+    float read = 0;
+    std::from_chars(text, end.ptr, read);
+    if (T(read).bits() == v.bits()) return read;
+  }
+  return v;  // NaN
+}
+
+}  // namespace deft::ext
 
 namespace deft::detail {
 
@@ -25,6 +46,9 @@ requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>) void append(std::str
   auto r = std::to_chars(buf, buf + sizeof buf, v);
   s.append(buf, r.ptr);
 }
+template <class T>
+requires is_half_type<T>
+void append(std::string& s, T v) { append(s, printed_value(v)); }
 template <class T>
 requires requires(const T& v) {
   to_string(v);

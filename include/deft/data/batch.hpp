@@ -66,7 +66,7 @@ class array_column {
   using batch = Batch;
   void begin(batch&& reuse, std::int64_t n) { rows_.begin(take_array(std::move(reuse)), n); }
   void add(T& row) {
-    if constexpr (std::is_arithmetic_v<T>)
+    if constexpr (is_number_type<T>)
       rows_.add(dtype_of<T>, {}, &row);
     else if constexpr (std::is_same_v<T, any_array>)
       rows_.add(row.type(), row.shape(), row.raw());

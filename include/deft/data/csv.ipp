@@ -2,6 +2,7 @@
 // deft/data/csv.ipp: splitting rows into fields, and fields into numbers.
 #pragma once
 #include <charconv>
+#include <cmath>
 #include <deft/core/printable.hpp>
 #include <deft/data/csv.hpp>
 #include <deft/data/input_file.ipp>
@@ -182,7 +183,8 @@ bool is_below_one(std::string_view s) {
 
 /// The whole of `text` as a number; `state` names the field in errors.
 template <class T, class State>
-void read_number(const State& state, std::size_t column, T& to) {
+void read_number(const State& state, std::size_t column, T& element) {
+  lane_type<T> to{};
   std::string_view s = trimmed(state.text(column));
   if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
   const char* const last = s.data() + s.size();
@@ -192,9 +194,13 @@ void read_number(const State& state, std::size_t column, T& to) {
       // Too small, not too large: the nearest number may still be one above 0.
       long double wide = 0;
       const bool is_held = std::from_chars(s.data(), last, wide).ec == std::errc();
-      to = is_held ? static_cast<T>(wide) : s.starts_with('-') ? -T{0} : T{0};
+      to = static_cast<lane_type<T>>(is_held ? wide : s.starts_with('-') ? -0.l : 0.l);
       error = {};
     }
+  element = static_cast<T>(to);
+  if constexpr (is_half_type<T>)
+    if (std::isinf(static_cast<float>(element)) && !std::isinf(to))
+      error = std::errc::result_out_of_range;
   if (error == std::errc::result_out_of_range)
     state.bad_field(column, str("is out of range for ", dtype_of<T>));
   if (error != std::errc() || end != last)

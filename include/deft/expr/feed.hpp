@@ -189,7 +189,7 @@ namespace detail {
 template <class V>
 inline constexpr bool has_other_numbers = false;
 template <class V>
-requires std::is_arithmetic_v<std::iter_value_t<data_of<const V>>>
+requires is_number_type<std::iter_value_t<data_of<const V>>>
 inline constexpr bool has_other_numbers<V> = true;
 
 /// Says why a V is not fed to a Tensor.

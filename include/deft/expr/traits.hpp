@@ -138,9 +138,9 @@ concept expression = std::derived_from<std::remove_cvref_t<X>, detail::expressio
 template <class X>
 concept typed_expression = std::derived_from<std::remove_cvref_t<X>, detail::typed_base>;
 
-/// What an operator takes besides expressions: C++ scalars.
+/// What an operator takes besides expressions: C++ scalars, bfloat16 and float16.
 template <class X>
-concept scalar = std::is_arithmetic_v<std::remove_cvref_t<X>>;
+concept scalar = is_number_type<std::remove_cvref_t<X>>;
 template <class X>
 concept operand = expression<X> || scalar<X>;
 
@@ -181,13 +181,15 @@ bool survives(S s) {
   else if constexpr (std::integral<S>)  // every integer of 64 bits is a long double
     return static_cast<long double>(t) == static_cast<long double>(s);
   else
-    return std::isinf(t) == std::isinf(s);
+    return std::isinf(static_cast<lane_type<T>>(t)) == std::isinf(static_cast<lane_type<S>>(s));
 }
 /// A literal as it was written.
 using literal = std::variant<std::int64_t, std::uint64_t, float, double>;
 template <class S>
 literal literal_of(S s) {
-  if constexpr (std::floating_point<S>)
+  if constexpr (is_half_type<S>)
+    return static_cast<float>(s);
+  else if constexpr (std::floating_point<S>)
     return static_cast<std::conditional_t<std::is_same_v<S, float>, float, double>>(s);
   else
     return static_cast<std::conditional_t<std::signed_integral<S>, std::int64_t, std::uint64_t>>(s);
@@ -208,7 +210,7 @@ T survive(S s) {
 template <class T, class S>
 inline constexpr bool literal_fits = plain_element<T>&& std::is_same_v<T, bool> ==
                                          std::is_same_v<S, bool> &&
-                                     (is_floating_type<T> || !std::floating_point<S>);
+                                     (is_floating_type<T> || std::integral<S>);
 
 }  // namespace detail
 

@@ -215,17 +215,29 @@ output lower_written(const written& expression, const program_ref& (*program)(),
 }
 
 program_ref make_program(std::span<const token> tokens) {
+  static const op_def& cast = *find_op("cast");
   program_builder p;
-  std::vector<program_builder::value> values;  // operands of later steps
+  const auto cast_to = [&p](dtype t, program_builder::value v) {
+    return p.apply(cast, t, {&v, 1});
+  };
+  // Operands of later steps, none of them half: what is written as one expression is rounded once.
+  std::vector<program_builder::value> values;
+  const auto push = [&](dtype t, program_builder::value v) {
+    values.push_back(is_half(t) ? cast_to(dtype::float32, v) : v);
+  };
   for (const token& t : tokens) {
     if (!t.op) {
-      values.push_back(t.literal ? p.immediate(t.type) : p.input(t.type));
+      push(t.type, t.literal ? p.immediate(t.type) : p.input(t.type));
       continue;
     }
-    const std::span args = std::span(values).last(t.operands);
-    const auto made = p.apply(*t.op, t.type, args);
+    const bool casts = t.op == &cast, last = &t == &tokens.back();
+    const dtype type = is_half(t.type) && !casts ? dtype::float32 : t.type;
+    const auto made = p.apply(*t.op, type, std::span(values).last(t.operands));
     values.resize(values.size() - t.operands);
-    values.push_back(made);
+    if (!last)
+      push(type, made);
+    else if (type != t.type)
+      cast_to(t.type, made);
   }
   return p.finish();
 }

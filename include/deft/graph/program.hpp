@@ -168,7 +168,9 @@ program canonical(const program& region);
 /// The bits of a literal, in the form of an immediate of a program.
 template <plain_element T>
 constexpr std::int64_t to_immediate(T v) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (is_half_type<T>)
+    return v.bits();
+  else if constexpr (std::is_same_v<T, float>)
     return __builtin_bit_cast(std::int32_t, v);
   else if constexpr (std::is_same_v<T, double>)
     return __builtin_bit_cast(std::int64_t, v);
@@ -177,7 +179,9 @@ constexpr std::int64_t to_immediate(T v) {
 }
 template <plain_element T>
 constexpr T from_immediate(std::int64_t bits) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (is_half_type<T>)
+    return T::from_bits(static_cast<std::uint16_t>(bits));
+  else if constexpr (std::is_same_v<T, float>)
     return __builtin_bit_cast(float, static_cast<std::int32_t>(bits));
   else if constexpr (std::is_same_v<T, double>)
     return __builtin_bit_cast(double, bits);

@@ -16,7 +16,7 @@ struct lane_values {
     std::int64_t element;
   };
   template <class T, int K>
-  static DEFT_HD num::lane<T> load(const element_at& at, int) {
+  static DEFT_HD num::lane<computing_type<T>> load(const element_at& at, int) {
     return static_cast<const T*>(at.row.in[K])[at.row.mask[K] ? at.element : 0];
   }
   template <class Op, class... V>
@@ -34,8 +34,8 @@ struct lane_row {
   static void run(const row_call& c) {
     R* const out = static_cast<R*>(c.out);
     for (std::int64_t i = 0; i < c.n; ++i)
-      out[i] =
-          deft::detail::evaluation<X, lane_values, 0, 0>::run(lane_values::element_at{c, i}, 0).v;
+      out[i] = static_cast<R>(
+          deft::detail::evaluation<X, lane_values, 0, 0>::run(lane_values::element_at{c, i}, 0).v);
   }
   static const user_kernel entry;
 };

@@ -95,7 +95,7 @@ bitmap bitmap_of(const any_array& pixels) {
   ext::visit_dtype(type, [&]<class T>() {
     for (const T v : pixels.span<T>()) {
       if constexpr (ext::is_floating_type<T>)
-        b.bytes += static_cast<char>(std::lround(255 * (v >= 0 ? std::min<T>(v, 1) : 0)));
+        b.bytes += static_cast<char>(std::lround(255 * (v >= T(0) ? std::min<double>(v, 1) : 0)));
       else
         b.bytes += static_cast<char>(v);
     }

@@ -84,7 +84,7 @@ inline constexpr bool is_operand_of = [] {
   if constexpr (typed_expression<A>)
     return std::is_same_v<value_type_of<A>, T>;
   else
-    return !(std::floating_point<A> && !is_floating_type<T>);
+    return std::integral<A> || is_floating_type<T>;
 }();
 template <class T>
 inline constexpr dtype dtype_or_none = dtype_of<T>;

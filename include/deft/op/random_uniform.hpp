@@ -17,22 +17,37 @@ struct random_uniform : random {
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
-  /// The least and the greatest T in [low, high).
+  /// The least and the greatest number of its dtype in [low, high), as a T.
   template <class T>
   T first() const {
-    const T v = static_cast<T>(low);
-    return v < low ? std::nextafter(v, greatest_of<T>) : v;
+    return visit_dtype_in<floating_dtypes>(type, [this]<class E>() {
+      const E v = static_cast<E>(low);
+      return static_cast<T>(static_cast<double>(v) < low ? next(v, true) : v);
+    });
   }
   template <class T>
   T last() const {
-    const T v = static_cast<T>(high);
-    return v < high || low == high ? v : std::nextafter(v, least_of<T>);
+    return visit_dtype_in<floating_dtypes>(type, [this]<class E>() {
+      const E v = static_cast<E>(high);
+      return static_cast<T>(static_cast<double>(v) < high || low == high ? v : next(v, false));
+    });
+  }
+
+ private:
+  /// The next E above or below.
+  template <class E>
+  static E next(E v, bool up) {
+    if constexpr (is_half_type<E>) {
+      if (v == 0) return E::from_bits(up ? 0x0001 : 0x8001);
+      return E::from_bits(static_cast<std::uint16_t>(v.bits() + (up == (v > 0) ? 1 : -1)));
+    } else
+      return std::nextafter(v, up ? greatest_of<E> : least_of<E>);
   }
 };
 }  // namespace deft::op
 
 namespace deft {
-/// Uniform random numbers in [low, high), float or double: `random_uniform(shape<100, 10>, -1.f,
+/// Uniform random numbers in [low, high), of a floating type: `random_uniform(shape<100, 10>, -1.f,
 /// 1.f)`. Every run draws new ones, which depend on the graph's seed and on the operation's number
 /// in the graph, or on `{.seed = 7}` as options.
 /// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,

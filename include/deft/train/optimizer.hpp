@@ -55,7 +55,8 @@ struct gradient_of_variable {
 };
 
 /// What an optimizer updates: a variable, or the rows of it that have a gradient. In expressions it
-/// stands for their value before the step.
+/// stands for their value before the step. A variable of bfloat16 or float16 is updated in float:
+/// its slot "master" keeps what it was rounded from, as long as nothing else changes the variable.
 class update_target : public detail::expression_base {
  public:
   /// The whole variable.
@@ -67,8 +68,8 @@ class update_target : public detail::expression_base {
 
   /// The variable, or that which has the rows.
   const any_variable& variable() const { return variable_; }
-  /// The dtype of the variable.
-  dtype type() const { return variable_.type(); }
+  /// The dtype of its value, which gradients and slots have, too: that of the variable, or float.
+  dtype type() const { return is_half() ? dtype::float32 : variable_.type(); }
   /// The value before the step: of the variable, or of the rows alone.
   operator any_tensor() const;  // NOLINT: implicit on purpose
 
@@ -85,8 +86,8 @@ class update_target : public detail::expression_base {
    private:
     any_tensor after_;
   };
-  /// Replaces the value before the step, adds to it, or subtracts from it. `value` must have the
-  /// dtype of the variable, and its extents or those of the rows.
+  /// Replaces the value before the step, adds to it, or subtracts from it. `value` must be of
+  /// type(), and have the extents of the variable or those of the rows.
   ///
   ///     const update_target a = v.slot("adagrad", 0.1);
   ///     const any_tensor squares = a.assign_add(square(g)).value();
@@ -96,11 +97,14 @@ class update_target : public detail::expression_base {
   updated assign_sub(const any_tensor& value) const;
   /// @}
 
-  /// The same rows of a slot of the variable: a variable of its dtype and extents, filled with
+  /// The same rows of a slot of the variable: a variable of type() and its extents, filled with
   /// `value` at first.
   update_target slot(std::string_view name, double value) const;
   /// A slot of the whole variable, a scalar of double.
-  any_variable scalar_slot(std::string_view name, double value) const;
+  update_target scalar_slot(std::string_view name, double value) const;
+
+  /// The same, left as it is, slots too, in steps where `condition`, a bool scalar, is false.
+  update_target only_if(any_tensor condition) const;
 
  private:
   /// The slot `made` of `of`.
@@ -108,14 +112,21 @@ class update_target : public detail::expression_base {
       : variable_(std::move(made)),
         slot_of_(of.slot_of_.empty() ? of.variable_.name() : of.slot_of_),
         indices_(of.indices_),
-        updates_(of.updates_) {}
+        updates_(of.updates_),
+        condition_(of.condition_) {}
+  bool is_half() const { return ext::is_half(variable_.type()); }
+  any_variable master() const;
+  /// The value of `v`, or its rows.
+  any_tensor read(const any_variable& v) const;
   template <class Op>
-  updated write(const any_tensor& value) const;
+  updated write(const any_variable& v, const any_tensor& value) const;
+  updated replace(const any_variable& v, const any_tensor& value) const;
 
   any_variable variable_;
   std::string slot_of_;  ///< the name of a variable; empty: it is none
   any_tensor indices_;   ///< empty: the whole variable
   std::vector<operation>* updates_ = nullptr;
+  any_tensor condition_;  ///< empty: always
 };
 
 /// Computes gradients and updates variables by them. An optimizer's own variables, its slots, have
@@ -236,6 +247,12 @@ class optimizer {
                              const any_tensor& gradient) {
     return o.update(v, gradient);
   }
+  /// What compute_gradients differentiates in place of the loss, and how it gives the gradient of
+  /// the loss from that. (One of rows is changed by detail::each_value.)
+  /// @{
+  virtual any_tensor scaled(const any_tensor& loss) const { return loss; }
+  virtual any_tensor unscaled(const any_tensor& gradient) const { return gradient; }
+  /// @}
   /// What apply_gradients does; `step` may be null.
   virtual operation apply(const std::vector<gradient_of_variable>& gradients,
                           const variable<std::int64_t>* step, ext::source_location w) const;

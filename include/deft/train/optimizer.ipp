@@ -53,10 +53,12 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
   const auto in_graph = as_default(graph_of(loss));
   std::vector<any_tensor> xs;
   for (const any_variable& v : variables) xs.emplace_back(v.handle());
-  std::vector<any_tensor> gradients = ext::plan::gradients(loss, xs);
+  const std::vector<any_tensor> gradients = ext::plan::gradients(scaled(loss), xs);
   std::vector<gradient_of_variable> result;
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    result.push_back({variables[i], std::move(gradients[i])});
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const any_tensor& g = gradients[i];
+    result.push_back({variables[i], g.valid() ? unscaled(g) : g});
+  }
   return result;
 }
 
@@ -74,9 +76,10 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
     // it still reads the variable and its slots as they are before it.
     const auto ready = [waits](const any_tensor& t) { return waits ? any_tensor(identity(t)) : t; };
     const auto slices = detail::slices_of(g);
-    const any_tensor values = ready(slices ? slices->rows : g);
+    const any_tensor given = ready(slices ? slices->rows : g);
     const any_tensor indices = slices ? ready(slices->indices) : any_tensor();
     const ext::scope without_controls(ext::push_controls{nullptr});
+    const any_tensor values = cast(given, update_target(v).type());
     updates.push_back((slices ? update_rows(v, indices, values) : update(v, values)).handle());
   }
   if (updates.empty())
@@ -99,40 +102,68 @@ operation optimizer::minimize_any(const any_tensor& loss,
   return apply(variables ? compute_gradients(loss, *variables) : compute_gradients(loss), step, w);
 }
 
+any_variable update_target::master() const {
+  return detail::slot_of(variable_, "master", dtype::float32, 0);
+}
+
+any_tensor update_target::read(const any_variable& v) const {
+  return indices_.valid() ? any_tensor(gather(any_tensor(v), indices_)) : any_tensor(v);
+}
+
 update_target::operator any_tensor() const {
-  return indices_.valid() ? any_tensor(gather(any_tensor(variable_), indices_))
-                          : any_tensor(variable_);
+  const any_tensor value = read(variable_);
+  if (!is_half()) return value;
+  // Where something else has set the variable, it begins anew from there.
+  const any_tensor kept = read(master());
+  return where(cast(kept, value.type()) == value, kept, cast(value, dtype::float32));
 }
 
 template <class Op>
-update_target::updated update_target::write(const any_tensor& value) const {
+update_target::updated update_target::write(const any_variable& v, const any_tensor& value) const {
   // Where extents are known only at run time, a plan has to be told which are equal.
-  const std::string extents_of = variable_.shape().is_static() ? ""
-                                 : slot_of_.empty()            ? variable_.name()
-                                                               : slot_of_;
-  const any_tensor made(detail::update<Op>(variable_.handle(), value.handle(), {}, extents_of));
+  const std::string extents_of = v.shape().is_static() ? ""
+                                 : slot_of_.empty()    ? variable_.name()
+                                                       : slot_of_;
+  const any_tensor made(detail::update<Op>(v.handle(), value.handle(), {}, extents_of));
   return {operation(made.handle().node), made};
 }
 
-update_target::updated update_target::assign(const any_tensor& value) const {
-  if (!indices_.valid()) return write<op::assign>(value);
-  updates_->push_back(scatter_update(variable_, indices_, value));
+update_target::updated update_target::replace(const any_variable& v,
+                                              const any_tensor& value) const {
+  if (!indices_.valid()) return write<op::assign>(v, value);
+  updates_->push_back(scatter_update(v, indices_, value));
   return {updates_->back(), value};
 }
+
+update_target::updated update_target::assign(const any_tensor& value) const {
+  const any_tensor now =
+      condition_.valid() ? any_tensor(where(condition_, value, any_tensor(*this))) : value;
+  if (!is_half()) return replace(variable_, now);
+  const updated kept = replace(master(), now);
+  const operation rounded = replace(variable_, cast(kept.value(), variable_.type()));
+  return {group(kept, rounded), kept.value()};
+}
 update_target::updated update_target::assign_add(const any_tensor& value) const {
-  if (indices_.valid()) return assign(any_tensor(*this) + value);
-  return write<op::assign_add>(value);
+  if (indices_.valid() || is_half() || condition_.valid()) return assign(any_tensor(*this) + value);
+  return write<op::assign_add>(variable_, value);
 }
 update_target::updated update_target::assign_sub(const any_tensor& value) const {
-  if (indices_.valid()) return assign(any_tensor(*this) - value);
-  return write<op::assign_sub>(value);
+  if (indices_.valid() || is_half() || condition_.valid()) return assign(any_tensor(*this) - value);
+  return write<op::assign_sub>(variable_, value);
 }
 
 update_target update_target::slot(std::string_view name, double value) const {
-  return {detail::slot_of(variable_, name, value), *this};
+  return {detail::slot_of(variable_, name, type(), value), *this};
 }
-any_variable update_target::scalar_slot(std::string_view name, double value) const {
-  return detail::slot_of(variable_, name, {dims{}, dtype::float64}, value);
+update_target update_target::scalar_slot(std::string_view name, double value) const {
+  update_target whole = *this;
+  whole.indices_ = {}, whole.updates_ = nullptr;
+  return {detail::slot_of(variable_, name, {dims{}, dtype::float64}, value), whole};
+}
+update_target update_target::only_if(any_tensor condition) const {
+  update_target same = *this;
+  same.condition_ = std::move(condition);
+  return same;
 }
 
 operation optimizer::update_rows(const any_variable& v, const any_tensor& indices,

@@ -73,6 +73,7 @@ operation sgd::update(const update_target& v, const any_tensor& g) const {
 
 operation sgd::update_rows(const any_variable& v, const any_tensor& indices,
                            const any_tensor& rows) const {
+  if (ext::is_half(v.type())) return optimizer::update_rows(v, indices, rows);
   return scatter_sub(v, indices, rows * rate_.as(v.type()));
 }
 
@@ -128,8 +129,8 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
   expect(is_part(beta2), "adam", "a beta2 from 0 to below 1", beta2);
   expect(epsilon >= 0, "adam", "an epsilon from 0", epsilon);
   expect(weight_decay >= 0, "adam", "a weight_decay from 0", weight_decay);
-  const any_variable power1 = v.scalar_slot("adam/beta1_power", 1);
-  const any_variable power2 = v.scalar_slot("adam/beta2_power", 1);
+  const update_target power1 = v.scalar_slot("adam/beta1_power", 1);
+  const update_target power2 = v.scalar_slot("adam/beta2_power", 1);
   const any_tensor kept1 = power1.assign(power1 * beta1).value();
   const any_tensor kept2 = power2.assign(power2 * beta2).value();
   const any_tensor rate = cast(rate_.as(dtype::float64) * sqrt(1 - kept2) / (1 - kept1), v.type());

@@ -21,7 +21,7 @@ class placed_with {
 /// not trainable. The one that is there already, or else a new one with that first value.
 any_variable slot_of(const any_variable& v, std::string_view suffix, const tensor_type& type,
                      const initializer& first);
-/// Likewise, of the dtype and shape of `v`, filled with `value` at first.
-any_variable slot_of(const any_variable& v, std::string_view suffix, double value);
+/// Likewise, of the shape of `v`, filled with `value` at first.
+any_variable slot_of(const any_variable& v, std::string_view suffix, dtype type, double value);
 
 }  // namespace deft::detail

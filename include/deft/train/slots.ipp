@@ -31,13 +31,13 @@ any_variable slot_of(const any_variable& v, std::string_view suffix, const tenso
   return any_variable(make_variable(name, type, first, options, n.location()).node);
 }
 
-any_variable slot_of(const any_variable& v, std::string_view suffix, double value) {
-  const tensor_type type{v.shape(), v.type()};
-  if (type.shape.is_static()) return slot_of(v, suffix, type, value);
+any_variable slot_of(const any_variable& v, std::string_view suffix, dtype type, double value) {
+  const tensor_type wanted{v.shape(), type};
+  if (wanted.shape.is_static()) return slot_of(v, suffix, wanted, value);
   // As large as the variable's first value is in a run.
   const any_array one =
-      visit_dtype(type.type, [&]<class T>() { return any_array::scalar(static_cast<T>(value)); });
-  return slot_of(v, suffix, type, any_tensor(filled(one, v.initial_value().handle(), {})));
+      visit_dtype(type, [&]<class T>() { return any_array::scalar(static_cast<T>(value)); });
+  return slot_of(v, suffix, wanted, any_tensor(filled(one, v.initial_value().handle(), {})));
 }
 
 }  // namespace deft::detail

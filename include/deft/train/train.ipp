@@ -13,6 +13,7 @@
 #include <deft/train/layers_embedding.ipp>
 #include <deft/train/layers_normalization.ipp>
 #include <deft/train/layers_recurrent.ipp>
+#include <deft/train/loss_scaler.ipp>
 #include <deft/train/losses.ipp>
 #include <deft/train/monitored_session.ipp>
 #include <deft/train/moving_average.ipp>

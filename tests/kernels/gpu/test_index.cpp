@@ -64,8 +64,8 @@ TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits if the sums are exac
           dims like{rows}, given{count};
           for (auto e : row) like.push_back(e), given.push_back(e);
           any_array dz =
-              std::is_floating_point_v<T> ? any_array(dtype_of<T>, given) : extreme<T>(given);
-          if constexpr (std::is_floating_point_v<T>)
+              deft::ext::is_floating_type<T> ? any_array(dtype_of<T>, given) : extreme<T>(given);
+          if constexpr (deft::ext::is_floating_type<T>)
             for (std::int64_t i = 0; i < dz.elements(); ++i)
               dz.mutable_data<T>()[i] = static_cast<T>(i % 17 - 8);
           const any_array x(dtype_of<T>, like);

@@ -114,7 +114,7 @@ template <class Body, class T>
 void compare(const host_library& library, const std::string& name, const std::string& body) {
   using R = decltype(result_of<Body>(T(), T()));
   auto some = values<T>(40, 3);
-  if constexpr (std::is_floating_point_v<T>)  // where casts begin to saturate
+  if constexpr (deft::ext::is_floating_type<T>)  // where casts begin to saturate
     for (double bound : {255., 256., 2147483648., -2147483648., 9223372036854775808.})
       some.push_back(static_cast<T>(bound));
   const std::size_t n = some.size() * some.size();
@@ -185,7 +185,7 @@ void add_all() {
     add<constants, T>();
     add<apart, T>();
   }
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (deft::ext::is_floating_type<T>) {
     add<exponential, T>();
     add<logarithm, T>();
     add<logarithm1, T>();

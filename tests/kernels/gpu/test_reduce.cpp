@@ -60,7 +60,7 @@ TEST_CASE_TEMPLATE("sums on GPUs over any axes are close to the processor's", T,
   check_reduction<op::sum, T>(32);
   check_reduction<op::max, T>(0);
   check_reduction<op::min, T>(0);
-  if constexpr (std::is_floating_point_v<T>) check_reduction<op::mean, T>(8);
+  if constexpr (deft::ext::is_floating_type<T>) check_reduction<op::mean, T>(8);
 }
 
 TEST_CASE("sum_to on GPUs sums over the broadcast axes") {

@@ -18,7 +18,7 @@ using deft::detail::leaf;
 using deft::detail::literals_in;
 using deft::detail::single_call;
 
-/// The sizes of the elements that X computes with, as bits: 1, 4 and 8.
+/// The sizes of the elements that X computes with, as bits: 1, 2, 4 and 8.
 template <class X>
 inline constexpr int element_sizes = static_cast<int>(sizeof(typename X::value_type));
 template <class Op, class... A>
@@ -30,6 +30,7 @@ inline constexpr int element_sizes<call<Op, A...>> =
 template <class X>
 inline constexpr int lanes_of = register_bytes / (element_sizes<X> & 4   ? 4
                                                   : element_sizes<X> & 8 ? 8
+                                                  : element_sizes<X> & 2 ? 2
                                                                          : 1);
 
 /// Packs that the inner loop evaluates at a time: fewer where one is a long computation already.
@@ -39,13 +40,21 @@ template <class Op, class... A>
 inline constexpr int unroll_of<call<Op, A...>> =
     std::min({Op::typing_rule == typing::floating ? 2 : 4, unroll_of<A>...});
 
-/// Masks become values where an operation computes with them.
+/// Masks become values where an operation computes with them, and types of 16 bits floats.
 template <class V>
 auto as_value(const V& v) {
   if constexpr (is_mask<V>)
     return to_bools(v);
   else
-    return v;
+    return num::cast<lane_type<num::element_t<V>>>(v);
+}
+/// What is stored as T.
+template <class T, class V>
+auto as_result(const V& v) {
+  if constexpr (is_mask<V>)
+    return to_bools(v);
+  else
+    return num::cast<T>(v);
 }
 
 // From here to `row_kernel::single` nothing is forced inline one by one: g++ orders its work so
@@ -70,11 +79,11 @@ template <int L>
 struct packs {
   template <class T, int K>
   static auto load(const char* const* at, int u) {
-    return cpu::load<T, L>(reinterpret_cast<const T*>(at[K]) + u * L);
+    return as_value(cpu::load<T, L>(reinterpret_cast<const T*>(at[K]) + u * L));
   }
   template <class T, int K>
   static auto load_literal(const char* const* at, int) {
-    return cpu::load<T, L>(reinterpret_cast<const T*>(at[K]));
+    return as_value(cpu::load<T, L>(reinterpret_cast<const T*>(at[K])));
   }
   template <class Op, class... V>
   static auto apply(const V&... v) {
@@ -209,7 +218,7 @@ struct row_kernel : operand_walk<X> {
 
  private:
   static void one(T* out, const char* const* at, int u) {
-    store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
+    store(out, as_result<T>(evaluation<X, L, 0, inputs>::run(at, u)));
   }
   static DEFT_FLATTEN void single(void* out, const char* const* at, int u) {
     one(static_cast<T*>(out), at, u);

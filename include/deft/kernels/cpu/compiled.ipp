@@ -57,6 +57,8 @@ void finish_row(const row_call& c, std::int64_t done, const row_shape& s, const 
 template <int L, int Size>
 using finish = decltype(finish_row<L, Size>);
 template finish<register_bytes, 1> finish_row<register_bytes, 1>;
+template finish<register_bytes / 2, 2> finish_row<register_bytes / 2, 2>;
+template finish<register_bytes / 2, 0> finish_row<register_bytes / 2, 0>;
 template finish<register_bytes / 4, 4> finish_row<register_bytes / 4, 4>;
 template finish<register_bytes / 8, 8> finish_row<register_bytes / 8, 8>;
 template finish<register_bytes / 4, 0> finish_row<register_bytes / 4, 0>;

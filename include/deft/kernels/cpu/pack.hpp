@@ -60,9 +60,18 @@ struct registers<V, 1> {
 
 }  // namespace detail
 
-/// How an element lies in memory: bool as a byte, 0 or 1.
+/// How an element lies in memory, as a number: bool as a byte, 0 or 1; of bfloat16 and float16 the
+/// bits.
 template <class T>
-using stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+using stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t,
+                                  std::conditional_t<is_half_type<T>, std::uint16_t, T>>;
+template <class T>
+constexpr stored<T> to_stored(T v) {
+  if constexpr (is_half_type<T>)
+    return v.bits();
+  else
+    return v;
+}
 
 template <int S, int L>
 struct mask;
@@ -81,10 +90,10 @@ struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>>,
   pack() = default;
   /// The same in every lane.
   template <class C>
-  requires std::is_arithmetic_v<C> DEFT_ALWAYS_INLINE pack(C c) {
+  requires is_number_type<C> DEFT_ALWAYS_INLINE pack(C c) {
     // Less zero, not plus: that keeps -0, and costs nothing.
     detail::each_register<pack>([&](auto i) DEFT_INLINED {
-      this->v[i] = static_cast<stored<T>>(static_cast<T>(c)) - vec<stored<T>, width>{};
+      this->v[i] = to_stored(static_cast<T>(c)) - vec<stored<T>, width>{};
     });
   }
 };
@@ -171,8 +180,9 @@ DEFT_ALWAYS_INLINE pack<T, L> load(const T* from) {
 template <element T, int L>
 DEFT_ALWAYS_INLINE void store(T* to, const pack<T, L>& p) {
   using P = pack<T, L>;
-  detail::each_register<P>(
-      [&](auto i) DEFT_INLINED { std::memcpy(to + i * P::width, &p.v[i], sizeof p.v[i]); });
+  detail::each_register<P>([&](auto i) DEFT_INLINED {
+    std::memcpy(static_cast<void*>(to + i * P::width), &p.v[i], sizeof p.v[i]);
+  });
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {

@@ -3,6 +3,58 @@
 #pragma once
 #include <deft/kernels/cpu/pack.hpp>
 
+namespace deft::ext::cpu::detail {
+
+// Bits as floats and back, as half_rules asks for them.
+template <int N>
+DEFT_ALWAYS_INLINE vec<float, N> as_floats(vec<std::uint32_t, N> bits) {
+  return reinterpret_cast<vec<float, N>>(bits);
+}
+template <int N>
+DEFT_ALWAYS_INLINE vec<std::uint32_t, N> as_bits(vec<float, N> v) {
+  return reinterpret_cast<vec<std::uint32_t, N>>(v);
+}
+
+/// The values of bfloat16 or float16.
+template <class T, int L>
+DEFT_ALWAYS_INLINE pack<float, L> from_half(const pack<T, L>& p) {
+  constexpr int N = pack<float, L>::width;
+  return each<pack<float, L>>(
+      [](auto x) DEFT_INLINED {
+        if constexpr (std::is_same_v<T, bfloat16>)
+          return as_floats<N>(half_rules::from_bfloat16(x));
+        else
+          return as_floats<N>(half_rules::from_float16(x, as_floats<N>, as_bits<N>));
+      },
+      convert<pack<std::uint32_t, L>>(p));
+}
+
+/// Rounded once: doubles each by itself, integers by way of float.
+template <class T, class From, int L>
+DEFT_ALWAYS_INLINE pack<T, L> to_half(const pack<From, L>& p) {
+  if constexpr (std::is_same_v<From, double>) {
+    double from[std::size_t{L}];
+    T to[std::size_t{L}];
+    store(from, p);
+    for (std::size_t i = 0; i < std::size_t{L}; ++i) to[i] = from[i];
+    return load<T, L>(to);
+  } else if constexpr (!std::is_same_v<From, float>) {
+    return to_half<T>(num::cast<float>(p));
+  } else {
+    constexpr int N = pack<float, L>::width;
+    return convert<pack<T, L>>(each<pack<std::uint32_t, L>>(
+        [](auto x) DEFT_INLINED {
+          if constexpr (std::is_same_v<T, bfloat16>)
+            return half_rules::to_bfloat16(as_bits<N>(x));
+          else
+            return half_rules::to_float16(as_bits<N>(x), as_floats<N>, as_bits<N>);
+        },
+        p));
+  }
+}
+
+}  // namespace deft::ext::cpu::detail
+
 namespace deft::ext::num {
 
 namespace detail {
@@ -155,6 +207,8 @@ struct math<cpu::pack<T, L>> {
       return v;
     else if constexpr (std::is_same_v<To, bool>)
       return v != 0;
+    else if constexpr (is_half_type<To>)
+      return cpu::detail::to_half<To>(v);
     else if constexpr (is_integer_type<To> && floating) {
       const M below = v <= least_of<To>, above = v >= greatest_of<To>;
       const M inside = !(below || above || v != v);
@@ -179,6 +233,21 @@ struct math<cpu::pack<T, L>> {
   template <class F>
   static DEFT_ALWAYS_INLINE M compare(F f, V a, V b) {
     return cpu::detail::each<M>(f, a, b);
+  }
+};
+
+/// Of the types of 16 bits, which are not computed with.
+template <element T, int L>
+requires is_half_type<T>
+struct math<cpu::pack<T, L>> {
+  using V = cpu::pack<T, L>;
+
+  template <element To>
+  static DEFT_ALWAYS_INLINE auto cast(V v) {
+    if constexpr (std::is_same_v<To, T>)
+      return v;
+    else
+      return num::cast<To>(cpu::detail::from_half(v));
   }
 };
 

@@ -13,6 +13,11 @@ inline std::string_view cuda_name(dtype t) {
   return visit_dtype(t, []<class T>() { return num::math<num::text>::type_name<T>(); });
 }
 
+/// What is computed with.
+inline std::string_view cuda_lane_name(dtype t) {
+  return cuda_name(is_half(t) ? dtype::float32 : t);
+}
+
 /// Whether an instruction may fail in some of its elements.
 inline bool can_fail(const program& p, const instruction& c, std::string_view body) {
   return is_integer(p.type_of(c.args[c.count - 1])) &&
@@ -59,13 +64,14 @@ class source_writer {
       std::string head, operands;
       for (int a = 0; a < c.count; ++a) {
         const char letter = "xyz"[a];
-        const auto t = type(c.args[a]);
-        head += str(t, ' ', letter, "_, ");
-        operands += str("  const num::number<", t, "> ", letter, '(', letter, "_);\n");
+        const dtype t = p_.type_of(c.args[a]);
+        head += str(cuda_name(t), ' ', letter, "_, ");
+        operands +=
+            str("  const num::number<", cuda_lane_name(t), "> ", letter, '(', letter, "_);\n");
       }
-      const std::string rest =
-          str('(', head, "unsigned& fault) {\n  typedef num::number<", type(c.args[c.count - 1]),
-              "> T;\n", operands, "  return num::take(", body, ", fault);\n}");
+      const std::string rest = str('(', head, "unsigned& fault) {\n  typedef num::number<",
+                                   cuda_lane_name(p_.type_of(c.args[c.count - 1])), "> T;\n",
+                                   operands, "  return num::take(", body, ", fault);\n}");
       const auto [at, fresh] = known.emplace(str(cuda_name(c.type), rest), known.size());
       function_.push_back(at->second);
       if (fresh) line(str("DEVICE ", cuda_name(c.type), " f", at->second, rest));

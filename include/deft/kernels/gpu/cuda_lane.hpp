@@ -20,7 +20,7 @@ struct number : num::operators<number<T>, number<bool>> {
 
   number() = default;
   template <class C>
-  requires std::is_arithmetic_v<C> DEFT_HD constexpr number(C c) : v(static_cast<T>(c)) {}
+  requires is_number_type<C> DEFT_HD constexpr number(C c) : v(static_cast<T>(c)) {}
   DEFT_HD constexpr number(num::lane<T> x, lane_fault f) : v(x.v), fault(f) {}
 };
 

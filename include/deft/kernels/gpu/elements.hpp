@@ -148,16 +148,16 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
   /// How an expression's type reads what was loaded: element `u` of each operand.
   struct loaded {
     template <class U, int Nth>
-    static DEFT_HD number<U> load(const slot<Nth, U>& s, int u) {
+    static DEFT_HD number<lane_type<U>> load(const slot<Nth, U>& s, int u) {
       return s.elements.v[u];
     }
     template <class U, int J>
-    static DEFT_HD number<U> load_literal(const literal_slot<J, U>& s, int) {
+    static DEFT_HD number<lane_type<U>> load_literal(const literal_slot<J, U>& s, int) {
       return s.value;
     }
     template <class Op, class... V>
     static DEFT_HD auto apply(const V&... v) {
-      return Op()(v...);
+      return Op()(num::cast<lane_type<num::element_t<V>>>(v)...);
     }
   };
 
@@ -185,7 +185,7 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
     lane_fault fault = lane_fault::none;
     for (int u = 0; u < N; ++u) {
       const auto y = deft::detail::evaluation<X, loaded, 0, 0>::run(r, u);
-      result.v[u] = y.v;
+      result.v[u] = static_cast<T>(y.v);
       if (y.fault != lane_fault::none) fault = y.fault;
     }
     if (fault != lane_fault::none)

@@ -15,6 +15,48 @@ inline constexpr std::string_view prelude = R"cuda(
 #define inf __int_as_float(0x7f800000)
 #define nan __int_as_float(0x7fc00000)
 
+// Types of 16 bits, which are not computed with; deft/core/half.hpp has the rules. Doubles are
+// rounded to odd first, so that they are rounded once.
+DEVICE float rounded_to_odd(double v) {
+  const float nearest = static_cast<float>(v);
+  if (nearest == v || v != v) return nearest;
+  unsigned bits = __float_as_uint(nearest);
+  if ((nearest > v) == (v > 0)) --bits;
+  return __uint_as_float(bits | 1u);
+}
+struct bfloat16 {
+  unsigned short bits;
+  bfloat16() = default;
+  MEMBER bfloat16(float v) {
+    const unsigned x = __float_as_uint(v);
+    bits = static_cast<unsigned short>(v != v ? 0x7fc0u : (x + (x >> 16 & 1u) + 0x7fffu) >> 16);
+  }
+  MEMBER bfloat16(double v) : bfloat16(rounded_to_odd(v)) {}
+  template <class C> MEMBER explicit bfloat16(C c) : bfloat16(static_cast<float>(c)) {}
+  MEMBER operator float() const { return __uint_as_float(static_cast<unsigned>(bits) << 16); }
+};
+struct float16 {
+  unsigned short bits;
+  float16() = default;
+  MEMBER float16(float v) {
+    const unsigned x = __float_as_uint(v), sign = x >> 16 & 0x8000u, magnitude = x & 0x7fffffffu;
+    unsigned to;
+    if (magnitude > 0x7f800000u) to = 0x7e00u;
+    else if (magnitude >= 0x47800000u) to = sign | 0x7c00u;
+    else if (magnitude < 0x38800000u)
+      to = sign | (__float_as_uint(__uint_as_float(magnitude) + 0.5f) - 0x3f000000u);
+    else to = sign | (magnitude - 0x38000000u + (magnitude >> 13 & 1u) + 0xfffu) >> 13;
+    bits = static_cast<unsigned short>(to);
+  }
+  MEMBER float16(double v) : float16(rounded_to_odd(v)) {}
+  template <class C> MEMBER explicit float16(C c) : float16(static_cast<float>(c)) {}
+  MEMBER operator float() const {
+    const unsigned sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7fffu) << 13;
+    const unsigned finite = __float_as_uint(__uint_as_float(magnitude) * 0x1p112f);
+    return __uint_as_float(sign | (magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite));
+  }
+};
+
 namespace num {
 
 enum : unsigned { no_fault, div_fault, mod_fault };

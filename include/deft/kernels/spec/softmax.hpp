@@ -22,11 +22,13 @@ class row_kernel : public kernel_spec<Op, floating_dtypes, by_input<0>, By...> {
 
 using softmax = row_kernel<op::softmax>;
 
-/// Labels are classes, or probabilities of the dtype of the logits.
+/// Labels are classes, or probabilities of the dtype of the logits, which T computes with.
 struct by_labels {
   template <dtype_set, class T>
   static constexpr dtype_set types = index_dtypes | dtype_set{dtype_of<T>};
-  static dtype of(const node_def&, std::span<const tensor_type> in) { return in[1].type; }
+  static dtype of(const node_def&, std::span<const tensor_type> in) {
+    return computing_dtype(in[1].type);
+  }
 };
 /// The loss; or the gradient of the logits, and the loss where it is needed.
 template <class Op>

@@ -13,7 +13,9 @@ ext::tensor_type op::random::checked(std::string_view name, std::span<const ext:
   if (!ext::is_floating(type))
     ext::fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
   for (double p : parameters)
-    if (!std::isfinite(p) || (type == dtype::float32 && !std::isfinite(static_cast<float>(p))))
+    if (!std::isfinite(p) || ext::visit_dtype_in<ext::floating_dtypes>(type, [p]<class T>() {
+          return std::isinf(static_cast<double>(static_cast<T>(p)));
+        }))
       ext::fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);
   return {out, type};
 }

@@ -138,7 +138,8 @@ auto reduce(const X& x, const A& a, Keep, source_location w) {
       return refused();
     } else {
       constexpr Op o{{chosen_axes<S, A>::value, keep}};
-      if constexpr (is_call<X> && o.axes.contains(S::value.n - 1))
+      if constexpr (is_call<X> && !is_narrow_type<value_type_of<X>> &&
+                    o.axes.contains(S::value.n - 1))
         K::template use_fold<kernel_type<X>, Op>();
       return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
     }

@@ -109,7 +109,7 @@ inline constexpr bool is_axis_type<axis_t<A...>> = true;
 
 /// Where axes, a shape, a window or options belong.
 template <class Given>
-concept number_or_text = std::is_arithmetic_v<Given> ||
+concept number_or_text = is_number_type<Given> ||
     (!expression<Given> && std::convertible_to<const Given&, std::string_view>);
 /// Whether the first argument after the tensor is one; false if there is none.
 template <class First = dims, class...>

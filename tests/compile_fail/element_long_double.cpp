@@ -1,6 +1,6 @@
 // build error: element types are float, double, .* for long long use std::int64_t
-// got: is_element_type<unsigned>
+// got: is_element_type<long double>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");
-placeholder<unsigned, 3> t("t");
+placeholder<long double, 3> t("t");

@@ -1,6 +1,0 @@
-// build error: element types are float, double, .* for long long use std::int64_t
-// got: is_element_type<short>
-#include <deft/expr.hpp>
-using namespace deft;
-placeholder<float, 3> x("x");
-variable<short, 3> t("t", zeros());
