@@ -84,6 +84,9 @@ moments moments_of(const any_tensor& x, const axes& over, Keep... keep) {
   return m;
 }
 
+/// What is computed with in place of bfloat16 and float16; variables of layers of these are float.
+any_tensor wide(const any_tensor& x) { return cast(x, dtype::float32); }
+
 }  // namespace
 
 any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
@@ -92,6 +95,8 @@ any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const an
   check_features(s, x, {&scale, &offset});
   check_epsilon(s, x, epsilon);
   const location_scope on_behalf(w);
+  if (is_half(x.type()))
+    return cast(add_layer_norm(wide(x), wide(scale), wide(offset), epsilon, w), x.type());
   const moments m = moments_of(x, axes{-1}, keepdims);
   return (m.left - m.mean) * (1 / sqrt(m.variance + epsilon * square(m.fit))) * scale + offset;
 }
@@ -103,11 +108,16 @@ any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any
   check_features(s, x, {&mean, &variance, &scale, &offset});
   check_epsilon(s, x, epsilon);
   const location_scope on_behalf(w);
+  if (is_half(x.type()))
+    return cast(
+        add_batch_norm(wide(x), wide(mean), wide(variance), wide(scale), wide(offset), epsilon, w),
+        x.type());
   return (x - mean) * (scale / sqrt(variance + epsilon)) + offset;
 }
 
 any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
                           const layer_norm_options& options, source_location w) {
+  if (is_half(x.type())) return cast(add_layer_norm(wide(x), name, options, w), x.type());
   const layer_scope s{"layer_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 1)}, x.type()};
@@ -118,6 +128,7 @@ any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
 
 any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
                           const batch_norm_options& options, source_location w) {
+  if (is_half(x.type())) return cast(add_batch_norm(wide(x), name, options, w), x.type());
   const layer_scope s{"batch_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 2)}, x.type()};

@@ -15,23 +15,57 @@ DEFT_ALWAYS_INLINE vec<std::uint32_t, N> as_bits(vec<float, N> v) {
   return reinterpret_cast<vec<std::uint32_t, N>>(v);
 }
 
+// Of one register of float16, where there are instructions for it. They keep the bits of a NaN.
+#ifdef __F16C__
+DEFT_ALWAYS_INLINE vec<float, 8> from_float16(vec<std::uint16_t, 8> bits) {
+  return reinterpret_cast<vec<float, 8>>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(bits)));
+}
+DEFT_ALWAYS_INLINE vec<std::uint16_t, 8> to_float16(vec<float, 8> v) {
+  return reinterpret_cast<vec<std::uint16_t, 8>>(
+      _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+#ifdef EIGEN_VECTORIZE_AVX512
+DEFT_ALWAYS_INLINE vec<float, 16> from_float16(vec<std::uint16_t, 16> bits) {
+  return reinterpret_cast<vec<float, 16>>(_mm512_cvtph_ps(reinterpret_cast<__m256i>(bits)));
+}
+DEFT_ALWAYS_INLINE vec<std::uint16_t, 16> to_float16(vec<float, 16> v) {
+  return reinterpret_cast<vec<std::uint16_t, 16>>(
+      _mm512_cvtps_ph(reinterpret_cast<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+template <int N>
+concept float16_registers = requires(vec<float, N> v) {
+  to_float16(v);
+};
+template <int N, int Count>
+struct half_registers {
+  static constexpr int width = N;
+  vec<std::uint16_t, N> v[std::size_t{Count}];
+};
+
 /// The values of bfloat16 or float16.
 template <class T, int L>
 DEFT_ALWAYS_INLINE pack<float, L> from_half(const pack<T, L>& p) {
-  constexpr int N = pack<float, L>::width;
-  return each<pack<float, L>>(
-      [](auto x) DEFT_INLINED {
-        if constexpr (std::is_same_v<T, bfloat16>)
-          return as_floats<N>(half_rules::from_bfloat16(x));
-        else
-          return as_floats<N>(half_rules::from_float16(x, as_floats<N>, as_bits<N>));
-      },
-      convert<pack<std::uint32_t, L>>(p));
+  using R = pack<float, L>;
+  constexpr int N = R::width;
+  R r;
+  each_register<R>([&](auto i) DEFT_INLINED {
+    if constexpr (std::is_same_v<T, bfloat16>)
+      r.v[i] = as_floats<N>(half_rules::from_bfloat16(take<std::uint32_t, N, i>(p)));
+    else if constexpr (float16_registers<N>)
+      r.v[i] = from_float16(take<std::uint16_t, N, i>(p));
+    else
+      r.v[i] = as_floats<N>(
+          half_rules::from_float16(take<std::uint32_t, N, i>(p), as_floats<N>, as_bits<N>));
+  });
+  return r;
 }
 
 /// Rounded once: doubles each by itself, integers by way of float.
 template <class T, class From, int L>
 DEFT_ALWAYS_INLINE pack<T, L> to_half(const pack<From, L>& p) {
+  constexpr int N = pack<float, L>::width;
   if constexpr (std::is_same_v<From, double>) {
     double from[std::size_t{L}];
     T to[std::size_t{L}];
@@ -40,8 +74,14 @@ DEFT_ALWAYS_INLINE pack<T, L> to_half(const pack<From, L>& p) {
     return load<T, L>(to);
   } else if constexpr (!std::is_same_v<From, float>) {
     return to_half<T>(num::cast<float>(p));
+  } else if constexpr (std::is_same_v<T, float16> && float16_registers<N>) {
+    half_registers<N, L / N> bits;
+    each_index<L / N>([&](auto i) DEFT_INLINED {
+      const vec<float, N> x = p.v[i], nan = vec<float, N>{} + not_a_number<float>;
+      bits.v[i] = to_float16(x == x ? x : nan);
+    });
+    return convert<pack<T, L>>(bits);
   } else {
-    constexpr int N = pack<float, L>::width;
     return convert<pack<T, L>>(each<pack<std::uint32_t, L>>(
         [](auto x) DEFT_INLINED {
           if constexpr (std::is_same_v<T, bfloat16>)

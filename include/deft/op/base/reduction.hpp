@@ -138,10 +138,16 @@ auto reduce(const X& x, const A& a, Keep, source_location w) {
       return refused();
     } else {
       constexpr Op o{{chosen_axes<S, A>::value, keep}};
-      if constexpr (is_call<X> && !is_narrow_type<value_type_of<X>> &&
-                    o.axes.contains(S::value.n - 1))
-        K::template use_fold<kernel_type<X>, Op>();
-      return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
+      if constexpr (is_half_type<value_type_of<X>>) {
+        const axes over(o.axes);
+        return tensor_of<value_type_of<X>, reduced_shape<S, A, keep>>(
+            add_reduction(record_of<Op>, any_tensor(any_lower<K>(x, w)), &over, keep, w).handle());
+      } else {
+        if constexpr (is_call<X> && !is_narrow_type<value_type_of<X>> &&
+                      o.axes.contains(S::value.n - 1))
+          K::template use_fold<kernel_type<X>, Op>();
+        return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
+      }
     }
   } else if constexpr (std::same_as<A, axes>)
     return add_reduction(record_of<Op>, any_tensor(x), &a, keep, w);

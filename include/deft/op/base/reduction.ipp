@@ -31,6 +31,9 @@ dims axes_from_front(std::string_view name, const any_tensor& x, const axes* giv
 
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
                          source_location w) {
+  // In float, so that what is reduced can be computed where it is.
+  if (is_half(x.type()))
+    return cast(add_reduction(def, cast(x, dtype::float32, w), given, keep, w), x.type(), w);
   const output in[] = {x.handle()};
   return add_node(def, encode(op::reduction{axes_from_front(def.name, x, given, w), keep}), in, w);
 }
