@@ -253,6 +253,21 @@ const cases& all_cases() {
     for (auto [ta, tb] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}})
       add("matmul", {ta ? dims{4, 2} : dims{2, 4}, tb ? dims{3, 4} : dims{4, 3}},
           [ta = ta, tb = tb](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+    for (auto [a, b] : {std::pair<dims, dims>{{3, 2, 4}, {3, 4, 3}},
+                        {{3, 2, 4}, {4, 3}},
+                        {{2, 4}, {3, 4, 3}},
+                        {{2, 1, 2, 4}, {3, 4, 3}},
+                        {{2, 3, 2, 4}, {2, 1, 4, 3}},
+                        {{1, 2, 4}, {2, 2, 4, 3}}})
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          dims of_a = a, of_b = b;
+          if (ta) std::swap(of_a[of_a.n - 2], of_a[of_a.n - 1]);
+          if (tb) std::swap(of_b[of_b.n - 2], of_b[of_b.n - 1]);
+          add("matmul", {of_a, of_b}, [=](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+        }
+    for (auto [a, b] : {std::pair<dims, dims>{{4}, {4}}, {{4}, {2, 4, 3}}, {{2, 3, 4}, {4}}})
+      add("matmul", {a, b}, [](const tensors& x) { return matmul(x[0], x[1]); });
     for (std::int64_t stride : {1, 2})
       for (bool same : {false, true}) {
         op::convolution o{{stride, 1}, same};
