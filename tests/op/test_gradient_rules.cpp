@@ -48,6 +48,7 @@ const differentiable functions[] = {
     {"batches", {2, 4, 3}, {2, 3, 5}, [](auto& x, auto& y) { return matmul(x, y); }},
     {"rows", {2, 4, 3}, {5, 3}, [](auto& x, auto& y) { return matmul_nt(x, y); }},
     {"vector", {2, 4, 3}, {3}, [](auto& x, auto& y) { return matmul(x, y); }},
+    {"einsum", {2, 4, 3}, {4, 5}, [](auto& x, auto& y) { return einsum("bij,ik->bjk"_es, x, y); }},
     {"sum", {4, 3}, {}, [](auto& x, auto&) { return sum(x); }},
     {"sum along", {4, 3, 2}, {}, [](auto& x, auto&) { return sum(x, axis<1>); }},
     {"mean", {4, 3}, {}, [](auto& x, auto&) { return mean(x); }},
