@@ -147,8 +147,9 @@ auto matmul(const A& a, const B& b, source_location w) {
 /// two are of a batch, and broadcast: (8,1,m,k) x (12,k,n) -> (8,12,m,n). A vector is a row in
 /// front, (k) x (…,k,n) -> (…,n), and a column behind, (…,m,k) x (k) -> (…,m); two yield a scalar.
 ///
-/// Each product of a batch has the bits that it has alone, except where one matrix on the right is
-/// for many on the left: there their rows are one matrix, (b,m,k) x (k,n) as (b m,k) x (k,n).
+/// Where one matrix on the right is for many on the left, their rows are one matrix: (b,m,k) x
+/// (k,n) is (b m,k) x (k,n). Other products of a batch have the bits that they have alone on the
+/// CPU, except where an operand is transposed; on GPUs the library may choose another algorithm.
 ///
 /// Operands that do not match are a compile error where the types show it; otherwise it throws
 /// invalid_argument; for `dyn` extents the run does.

@@ -3,6 +3,7 @@
 // operands, 5 to 90 % faster than Eigen, which packs both, and for integers; else Eigen's kernels.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack_group.hpp>
@@ -90,6 +91,58 @@ void tiles(const task<T>& t, const block<T>& x) {
   }
 }
 
+/// Lanes of a and b by turns, from Offset on.
+template <int Offset, class V, int... Lane>
+DEFT_ALWAYS_INLINE V interleaved(V a, V b, std::integer_sequence<int, Lane...>) {
+  constexpr int n = sizeof...(Lane);
+  return __builtin_shufflevector(a, b, (Lane % 2 * n + Offset + Lane / 2)...);
+}
+/// Copies a square of a matrix, as wide as a register, transposed: in each of log2(N) steps rows of
+/// both halves are interleaved.
+template <class T>
+DEFT_ALWAYS_INLINE void copy_transposed(const T* from, std::int64_t from_apart, T* to,
+                                        std::int64_t to_apart) {
+  constexpr int N = per_register<T>;
+  constexpr auto lanes = std::make_integer_sequence<int, N>();
+  vec<T, N> square[2][std::size_t{N}];
+  detail::each_index<N>([&](auto i) DEFT_INLINED {
+    std::memcpy(&square[0][i], from + i * from_apart, sizeof square[0][i]);
+  });
+  constexpr int steps = std::countr_zero(static_cast<unsigned>(N));
+  detail::each_index<steps>([&](auto step) DEFT_INLINED {
+    const auto& x = square[step % 2];
+    auto& y = square[1 - step % 2];
+    detail::each_index<N / 2>([&](auto i) DEFT_INLINED {
+      y[2 * i] = interleaved<0>(x[i], x[i + N / 2], lanes);
+      y[2 * i + 1] = interleaved<N / 2>(x[i], x[i + N / 2], lanes);
+    });
+  });
+  detail::each_index<N>([&](auto i) DEFT_INLINED {
+    std::memcpy(to + i * to_apart, &square[steps % 2][i], sizeof square[0][i]);
+  });
+}
+
+/// Copies the columns of a block of b to where they lie together, L of them; zeros where there are
+/// fewer.
+template <int L, class T>
+void pack_columns(const task<T>& t, const block<T>& x, T* to) {
+  constexpr std::int64_t N = per_register<T>;
+  const T *from = x.b, *const end = t.b + t.k * t.n;
+  const std::int64_t next = t.b_row(), step = t.b_col();
+  std::int64_t i = 0;
+  if (t.transpose_b && x.columns == L)
+    for (; i + N <= t.k; i += N, to += N * L, from += N)
+      for (std::int64_t l = 0; l < L; l += N) copy_transposed(from + l * step, step, to + l, L);
+  for (; i < t.k; ++i, to += L, from += next) {
+    if (step == 1 && from + L <= end) {  // perhaps with elements of the next row
+      store(to, load<T, L>(from));
+    } else {
+      store(to, broadcast<T, L>(T(0)));
+      for (std::int64_t l = 0; l < x.columns; ++l) to[l] = from[l * step];
+    }
+  }
+}
+
 /// At most L columns. Those of b are copied to where they lie together, if that gains something.
 template <int L, class T>
 void panel(const task<T>& t, block<T> x) {
@@ -97,16 +150,7 @@ void panel(const task<T>& t, block<T> x) {
   const bool whole = !t.transpose_b && x.columns == L;
   if (!whole || (t.n > thresholds::wide_product && x.rows > 2 * R)) {
     auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
-    const T *from = x.b, *const end = t.b + t.k * t.n;
-    const std::int64_t next = t.b_row(), step = t.b_col();
-    T* row = packed;
-    for (std::int64_t i = 0; i < t.k; ++i, row += L, from += next) {
-      if (step == 1 && from + L <= end) {  // perhaps with elements of the next row
-        store(row, load<T, L>(from));
-      } else {
-        for (std::int64_t l = 0; l < L; ++l) row[l] = l < x.columns ? from[l * step] : T(0);
-      }
-    }
+    pack_columns<L>(t, x, packed);
     x.b = packed, x.b_row = L;
   }
   tiles<R, L>(t, x);
@@ -139,14 +183,15 @@ struct by_panels {
 };
 
 /// Whether Eigen, which copies all of a and b to where they are used, would gain nothing by it: the
-/// caches hold a, and the columns of b that are used at a time.
+/// caches hold a, and the columns of b that are used at a time. The operands of a batch are read
+/// from further away, so that it is worth more to copy less of them.
 template <class T>
-bool by_panels_is_faster(const matrix_product& t) {
+bool by_panels_is_faster(const matrix_product& t, bool alone) {
   constexpr std::int64_t L = 2 * per_register<T>, size = sizeof(T);
   if (t.n <= thresholds::few_columns) return true;
-  return !t.transpose_b && t.k * L * size <= thresholds::panel_bytes &&
+  return (!t.transpose_b || !alone) && t.k * L * size <= thresholds::panel_bytes &&
          t.m * t.k * size <=
-             (t.transpose_a ? thresholds::transposed_left_bytes : thresholds::left_bytes);
+             (t.transpose_a && alone ? thresholds::transposed_left_bytes : thresholds::left_bytes);
 }
 
 /// Columns from j on, W at a time; returns the first that is left. Each is a sum along k of its
@@ -360,21 +405,24 @@ struct by_eigen {
   }
 };
 
+/// Nanoseconds that a product of a batch takes besides its multiplications.
+constexpr double of_small_product = 25;
+
 /// All products, piece by piece; small ones of a batch some at a time.
 template <class T, class Pieces>
 void run(const product_batches& what, const Pieces& by, const T* a, const T* b, T* c) {
   const matrix_product& p = what.batch;
-  const std::int64_t products = what.batches() * p.count, pieces = products * by.count;
-  const double nanoseconds = by.nanoseconds(p);
-  std::int64_t together = 1;
+  const std::int64_t products = what.products(), pieces = products * by.count;
+  const double nanoseconds = by.nanoseconds(p) + (products > 1 ? of_small_product : 0);
+  std::int64_t some = 1;
   if (products > 1) {
     const double many = thresholds::awake_team * static_cast<double>(by.count) / nanoseconds;
-    together = static_cast<std::int64_t>(std::clamp(many, 1.0, static_cast<double>(pieces)));
+    some = static_cast<std::int64_t>(std::clamp(many, 1.0, static_cast<double>(pieces)));
   }
-  parallel_chunks((pieces + together - 1) / together, nanoseconds * static_cast<double>(products),
+  parallel_chunks((pieces + some - 1) / some, nanoseconds * static_cast<double>(products),
                   [&](std::int64_t chunk) {
-                    const std::int64_t end = std::min(pieces, (chunk + 1) * together);
-                    for (std::int64_t i = chunk * together; i < end; ++i) {
+                    const std::int64_t end = std::min(pieces, (chunk + 1) * some);
+                    for (std::int64_t i = chunk * some; i < end; ++i) {
                       const std::int64_t product = i / by.count;
                       const auto at = what.at(product);
                       by({p, a + at.a, b + at.b, c + product * p.m * p.n}, i % by.count);
@@ -384,7 +432,7 @@ void run(const product_batches& what, const Pieces& by, const T* a, const T* b, 
 template <class T>
 void run(const product_batches& what, const T* a, const T* b, T* c) {
   const matrix_product& p = what.batch;
-  const std::int64_t elements = what.batches() * p.count * p.m * p.n;
+  const std::int64_t elements = what.products() * p.m * p.n;
   if (elements == 0) return;
   if (p.k == 0) {
     std::memset(c, 0, static_cast<std::size_t>(elements) * sizeof(T));
@@ -392,7 +440,7 @@ void run(const product_batches& what, const T* a, const T* b, T* c) {
   }
   if (by_vectors<T>::possible(p)) return run(what, by_vectors<T>(), a, b, c);
   if constexpr (is_floating_type<T>)
-    if (!by_panels_is_faster<T>(p)) return run(what, by_eigen<T>(p), a, b, c);
+    if (!by_panels_is_faster<T>(p, what.products() == 1)) return run(what, by_eigen<T>(p), a, b, c);
   run(what, by_panels<T>(p), a, b, c);
 }
 
@@ -406,8 +454,7 @@ class kernel_of<spec::matmul, T> final : public spec::matmul {
   void ready() override {
     matmul::ready();
     const matrix_product& p = what_.batch;
-    cost_ = 20 + static_cast<double>(what_.batches() * p.count * p.m * p.n) *
-                     static_cast<double>(p.k) / 100;
+    cost_ = 20 + static_cast<double>(what_.products() * p.m * p.n) * static_cast<double>(p.k) / 100;
   }
   void run(const kernel_call& c) override {
     product::run(what_, static_cast<const T*>(c.in[0]), static_cast<const T*>(c.in[1]),

@@ -59,6 +59,8 @@ struct product_batches {
 
   /// How many batches there are.
   std::int64_t batches() const { return extents.elements(); }
+  /// How many products, of all batches.
+  std::int64_t products() const { return batches() * batch.count; }
   /// Elements in front of the operands of a product.
   struct offsets {
     std::int64_t a, b;
