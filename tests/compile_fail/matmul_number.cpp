@@ -1,4 +1,4 @@
-// build error: \[matmul\] expects two matrices, and got one, or a number: x \* 3 multiplies
+// build error: \[matmul\] expects two operands, and got one, or a number: x \* 3 multiplies
 // got: takes<matmul,tensor<float,-1,3>,float>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,6 +1,7 @@
-// build error: \[matmul\] expects two matrices, and got another rank
-// got: takes<matmul,tensor<float,3>,tensor<float,3>>
+// build error: \[matmul\] expects vectors, matrices or batches of them, and got a scalar
+// got: takes<matmul,tensor<float>,tensor<float,3>>
 #include <deft/expr.hpp>
 using namespace deft;
-placeholder<float, 3> x("x");
-auto z = matmul(x, x);
+placeholder<float> x("x");
+placeholder<float, 3> y("y");
+auto z = matmul(x, y);

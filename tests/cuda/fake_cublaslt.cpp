@@ -34,6 +34,8 @@ struct layout {
   int type;
   std::uint64_t rows, columns;
   std::int64_t ld;
+  std::int32_t count = 1;
+  std::int64_t apart = 0;
 };
 struct preference {
   std::uint64_t workspace = 0;
@@ -71,7 +73,8 @@ std::vector<choice>& choices() {
   return c;
 }
 bool equal(const layout& a, const layout& b) {
-  return a.type == b.type && a.rows == b.rows && a.columns == b.columns && a.ld == b.ld;
+  return a.type == b.type && a.rows == b.rows && a.columns == b.columns && a.ld == b.ld &&
+         a.count == b.count && a.apart == b.apart;
 }
 
 /// Whether they describe a product, d = op(a) op(b).
@@ -86,6 +89,10 @@ bool fits(const product& p, const layout& a, const layout& b, const layout& d) {
   const auto columns = p.form[1] ? b.rows : b.columns, other = p.form[1] ? b.columns : b.rows;
   if (inner != other || d.rows != rows || d.columns != columns)
     return fault("extents differ"), false;
+  if (a.count < 1 || a.count != d.count || b.count != d.count)
+    return fault("batches differ"), false;
+  if (d.count > 1 && d.apart < static_cast<std::int64_t>(d.rows * d.columns))
+    return fault("results overlap"), false;
   return true;
 }
 
@@ -95,14 +102,16 @@ void multiply(const choice& c, const T* a, const T* b, T* d) {
   auto at = [](const layout& l, std::uint64_t row, std::uint64_t column) {
     return column * static_cast<std::uint64_t>(l.ld) + row;
   };
-  for (std::uint64_t j = 0; j < c.d.columns; ++j)
-    for (std::uint64_t i = 0; i < c.d.rows; ++i) {
-      double sum = 0;
-      for (std::uint64_t k = 0; k < inner; ++k)
-        sum += double{c.what.form[0] ? a[at(c.a, k, i)] : a[at(c.a, i, k)]} *
-               double{c.what.form[1] ? b[at(c.b, j, k)] : b[at(c.b, k, j)]};
-      d[j * c.d.rows + i] = static_cast<T>(sum);
-    }
+  for (std::int32_t number = 0; number < c.d.count;
+       ++number, a += c.a.apart, b += c.b.apart, d += c.d.apart)
+    for (std::uint64_t j = 0; j < c.d.columns; ++j)
+      for (std::uint64_t i = 0; i < c.d.rows; ++i) {
+        double sum = 0;
+        for (std::uint64_t k = 0; k < inner; ++k)
+          sum += double{c.what.form[0] ? a[at(c.a, k, i)] : a[at(c.a, i, k)]} *
+                 double{c.what.form[1] ? b[at(c.b, j, k)] : b[at(c.b, k, j)]};
+        d[j * c.d.rows + i] = static_cast<T>(sum);
+      }
 }
 
 }  // namespace
@@ -136,9 +145,15 @@ int cublasLtMatmulDescSetAttribute(void* p, int attribute, const void* from, std
 }
 int cublasLtMatrixLayoutCreate(void** to, int type, std::uint64_t rows, std::uint64_t columns,
                                std::int64_t ld) {
-  return make(to, layout{type, rows, columns, ld});
+  return make(to, layout{.type = type, .rows = rows, .columns = columns, .ld = ld});
 }
 int cublasLtMatrixLayoutDestroy(void* l) { return destroy<layout>(l); }
+int cublasLtMatrixLayoutSetAttribute(void* to, int attribute, const void* from, std::size_t bytes) {
+  auto& l = *static_cast<layout*>(to);
+  if (attribute == cublaslt::batch_count) return set(l.count, from, bytes);
+  if (attribute == cublaslt::batch_offset) return set(l.apart, from, bytes);
+  return fault("an attribute of a layout");
+}
 int cublasLtMatmulPreferenceCreate(void** to) { return make(to, preference()); }
 int cublasLtMatmulPreferenceDestroy(void* p) { return destroy<preference>(p); }
 int cublasLtMatmulPreferenceSetAttribute(void* to, int attribute, const void* from,

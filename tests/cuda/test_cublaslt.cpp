@@ -42,6 +42,8 @@ static_assert(
     called_as<decltype(cublasLtMatrixLayoutCreate), decltype(lt::functions::create_layout)>);
 static_assert(
     called_as<decltype(cublasLtMatrixLayoutDestroy), decltype(lt::functions::destroy_layout)>);
+static_assert(
+    called_as<decltype(cublasLtMatrixLayoutSetAttribute), decltype(lt::functions::set_layout)>);
 static_assert(called_as<decltype(cublasLtMatmulPreferenceCreate),
                         decltype(lt::functions::create_preference)>);
 static_assert(called_as<decltype(cublasLtMatmulPreferenceDestroy),
@@ -70,6 +72,8 @@ static_assert(int{lt::compute_64} == CUBLAS_COMPUTE_64F);
 static_assert(int{lt::compute_32_fast_tf32} == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(int{lt::transpose_a} == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(int{lt::transpose_b} == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(int{lt::batch_count} == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+static_assert(int{lt::batch_offset} == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(int{lt::most_workspace} == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 static_assert(int{lt::alignment_of_a} == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
 static_assert(int{lt::alignment_of_b} == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
@@ -89,14 +93,17 @@ struct tile_arguments {
 template <class T>
 void multiply(const tile_arguments& t) {
   const auto *a = static_cast<const T*>(t.a), *b = static_cast<const T*>(t.b);
-  for (std::int64_t i = 0; i < t.what.m; ++i)
-    for (std::int64_t j = 0; j < t.what.n; ++j) {
-      T sum = 0;
-      for (std::int64_t k = 0; k < t.what.k; ++k)
-        sum = static_cast<T>(sum + a[i * t.what.a_row() + k * t.what.a_col()] *
-                                       b[k * t.what.b_row() + j * t.what.b_col()]);
-      static_cast<T*>(t.c)[i * t.what.n + j] = sum;
-    }
+  auto* c = static_cast<T*>(t.c);
+  for (std::int64_t number = 0; number < t.what.count;
+       ++number, a += t.what.a_apart, b += t.what.b_apart)
+    for (std::int64_t i = 0; i < t.what.m; ++i)
+      for (std::int64_t j = 0; j < t.what.n; ++j) {
+        T sum = 0;
+        for (std::int64_t k = 0; k < t.what.k; ++k)
+          sum = static_cast<T>(sum + a[i * t.what.a_row() + k * t.what.a_col()] *
+                                         b[k * t.what.b_row() + j * t.what.b_col()]);
+        *c++ = sum;
+      }
 }
 int tiles = 0;
 bool run_tiles(const std::string& name, void** arguments, cudaStream_t on) {
@@ -190,6 +197,34 @@ TEST_CASE_TEMPLATE("cuBLASLt multiplies matrices, in every form and size", T, fl
   CHECK(here.library.compute ==
         (sizeof(T) == 8 ? gpu::cuda::cublaslt::compute_64 : gpu::cuda::cublaslt::compute_32));
   CHECK(here.library.offered == 64 << 20);
+  CHECK(tiles == 0);
+}
+
+TEST_CASE_TEMPLATE("cuBLASLt multiplies batches, and takes an operand of all as it is", T, float,
+                   double) {
+  with_library here;
+  struct batch {
+    dims a, b;  ///< axes in front
+    int products, of_transposed;
+  };
+  const batch batches[] = {{{5}, {5}, 1, 1},       {{5}, {}, 1, 1},          {{}, {5}, 1, 1},
+                           {{2, 3}, {2, 3}, 1, 1}, {{2, 1}, {3}, 2, 2},      {{0}, {0}, 0, 0},
+                           {{1, 5}, {5, 1}, 1, 5}, {{2, 1, 2}, {3, 1}, 2, 6}};
+  int products = 0;
+  for (const batch& given : batches)
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) {
+        dims of_a = given.a, of_b = given.b;
+        for (auto e : ta ? dims{4, 3} : dims{3, 4}) of_a.push_back(e);
+        for (auto e : tb ? dims{5, 4} : dims{4, 5}) of_b.push_back(e);
+        INFO(str(of_a, " x ", of_b, ta ? " ta" : "", tb ? " tb" : ""));
+        const any_array a = moderate<T>(of_a, 1), b = moderate<T>(of_b, 2);
+        const any_array expected = run_op(op::matmul{ta, tb}, {a, b});
+        for (std::size_t shift : {0, 1})
+          CHECK(difference(here.multiply({ta, tb}, a, b, shift), expected, 8, 4) == "");
+        products += 2 * (ta ? given.of_transposed : given.products);
+        CHECK(here.library.products == products);
+      }
   CHECK(tiles == 0);
 }
 

@@ -82,6 +82,7 @@ TEST_CASE_FIXTURE(own_graph, "tensors: torch's names and deft's") {
   CHECK(s.run(gather(x, ids), x = rows, ids = {1, 1, 0}).extent(0) == 3);
   CHECK(s.run(one_hot<6>(ids), ids = {5})(0, 5) == 1);
   CHECK(s.run(matmul(x, transpose(y, perm<1, 0>)), x = rows, y = rows)(0, 1) == 56);
+  CHECK(s.run(einsum("ij,kj->ik"_es, x, y), x = rows, y = rows)(0, 1) == 56);
 }
 
 TEST_CASE_FIXTURE(own_graph, "gradients, by hand and by an optimizer") {

@@ -330,6 +330,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   auto i = constant({0, 1});
   auto p = a < b;
   auto q = a == b;
+  tensor<float, dyn, dyn> products = einsum("ij,kj->ik"_es, x, x);
   tensor<float, dyn> row_means = mean(x, axis<1>);
   tensor<float, dyn, 1> row_maxima = max(x, axis<1>, keepdims);
   tensor<std::int64_t, dyn> classes = argmax(x, axis<1>);
@@ -367,6 +368,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   CHECK(mean_of_rows == ndarray<float, dyn>{2.5f, 6.5f});
   CHECK(index == ndarray<std::int64_t, dyn>{3, 0});
   CHECK(size == 2);
+  CHECK(s.run(products, x = value) == ndarray<float, dyn, dyn>{{30, 60}, {60, 174}});
   CHECK(s.run(total, x = value) == 36);
   CHECK(s.run(chosen) == ndarray<float, 2>{1, 2});
   CHECK(s.run(whole) == ndarray<std::int32_t, 2>{1, 2});

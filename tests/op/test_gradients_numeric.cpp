@@ -253,6 +253,34 @@ const cases& all_cases() {
     for (auto [ta, tb] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}})
       add("matmul", {ta ? dims{4, 2} : dims{2, 4}, tb ? dims{3, 4} : dims{4, 3}},
           [ta = ta, tb = tb](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+    for (auto [a, b] : {std::pair<dims, dims>{{3, 2, 4}, {3, 4, 3}},
+                        {{3, 2, 4}, {4, 3}},
+                        {{2, 4}, {3, 4, 3}},
+                        {{2, 1, 2, 4}, {3, 4, 3}},
+                        {{2, 3, 2, 4}, {2, 1, 4, 3}},
+                        {{1, 2, 4}, {2, 2, 4, 3}}})
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          dims of_a = a, of_b = b;
+          if (ta) std::swap(of_a[of_a.n - 2], of_a[of_a.n - 1]);
+          if (tb) std::swap(of_b[of_b.n - 2], of_b[of_b.n - 1]);
+          add("matmul", {of_a, of_b}, [=](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+        }
+    for (auto [a, b] : {std::pair<dims, dims>{{4}, {4}}, {{4}, {2, 4, 3}}, {{2, 3, 4}, {4}}})
+      add("matmul", {a, b}, [](const tensors& x) { return matmul(x[0], x[1]); });
+    add("matmul", {dims{4}, dims{4}}, [](const tensors& x) { return dot(x[0], x[1]) * x[0]; });
+    add("matmul", {dims{4}, dims{3}}, [](const tensors& x) { return outer(x[0], x[1]); });
+    const auto sums = [&](std::vector<dims> shapes, auto text) {
+      add("matmul", std::move(shapes), [=](const tensors& x) {
+        return x.size() == 2 ? einsum(text, x[0], x[1]) : einsum(text, x[0], x[0]);
+      });
+    };
+    sums({dims{2, 3, 2, 2}, dims{2, 4, 2, 2}}, "bqhd,bkhd->bhqk"_es);
+    sums({dims{2, 3, 4}, dims{4, 2, 3}}, "bij,jkl->ibkl"_es);
+    sums({dims{2, 3, 2, 2}, dims{3, 2, 2}}, "bixj,ijk->bxk"_es);
+    sums({dims{3, 4}, dims{3, 4}}, "ij,ij->i"_es);
+    sums({dims{3, 4}, dims{2, 4}}, "ij,kj->"_es);
+    sums({dims{3, 4}}, "ij,kj->ik"_es);
     for (std::int64_t stride : {1, 2})
       for (bool same : {false, true}) {
         op::convolution o{{stride, 1}, same};

@@ -164,18 +164,3 @@ TEST_CASE_FIXTURE(testing::own_graph, "transpose permutes axes") {
                                list_text(bad))));
   }
 }
-
-TEST_CASE_FIXTURE(testing::own_graph, "matmul has the same rule at compile time and at run time") {
-  placeholder<float, dyn, 4> a("a");
-  placeholder<float, 4, 5> b("b");
-  static_assert(std::is_same_v<decltype(matmul(a, b)), tensor<float, dyn, 5>>);
-  static_assert(std::is_same_v<decltype(matmul_tn(a, a)), tensor<float, 4, 4>>);
-  static_assert(std::is_same_v<decltype(matmul_nt(a, a)), tensor<float, dyn, dyn>>);
-  CHECK(same(any_tensor(matmul_tn(a, a)), matmul(any_tensor(a), any_tensor(a), true, false)));
-  CHECK(testing::error_of([&] {
-          matmul(any_tensor(a), any(dtype::float32, {785, 10}));
-        }).starts_with("invalid_argument: [matmul] inner extents differ: (?,4) x (785,10)"));
-  CHECK(testing::error_of([&] {
-          matmul(any_tensor(a), any(dtype::float32, {4}));
-        }).starts_with("invalid_argument: [matmul] takes matrices: (?,4) x (4)"));
-}

@@ -17,6 +17,8 @@
 #include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
+#include <deft/op/dot.hpp>
+#include <deft/op/einsum.hpp>
 #include <deft/op/ensure_shape.hpp>
 #include <deft/op/equal.hpp>
 #include <deft/op/erf.hpp>
@@ -56,6 +58,7 @@
 #include <deft/op/normal_cdf.hpp>
 #include <deft/op/not_equal.hpp>
 #include <deft/op/one_hot.hpp>
+#include <deft/op/outer.hpp>
 #include <deft/op/pad.hpp>
 #include <deft/op/placeholder.hpp>
 #include <deft/op/plan/agree.hpp>

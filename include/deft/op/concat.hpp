@@ -66,9 +66,6 @@ struct concatenated : typed_shape<concatenated<Axis, First, Rest...>> {
 };
 template <int Axis, class... Shape>
 inline constexpr bool can_concat = concatenated<Axis, Shape...>::possible;
-template <class X, class... Rest>
-inline constexpr bool one_value_type = (std::is_same_v<value_type_of<X>, value_type_of<Rest>> &&
-                                        ...);
 
 template <int Axis, class Shape>
 struct dyn_along {

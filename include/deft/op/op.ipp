@@ -17,6 +17,8 @@
 #include <deft/op/concat.ipp>
 #include <deft/op/constant.ipp>
 #include <deft/op/conv2d.ipp>
+#include <deft/op/dot.ipp>
+#include <deft/op/einsum.ipp>
 #include <deft/op/ensure_shape.ipp>
 #include <deft/op/expand_dims.ipp>
 #include <deft/op/extents.ipp>

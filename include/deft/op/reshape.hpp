@@ -76,6 +76,8 @@ inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape
 
 /// `x` with the axes `added` (ascending, in range of the result) of extent 1.
 any_tensor expand(const any_tensor& x, const dims& added, source_location w = {});
+/// `x` with `count` axes from `first` on as one; a new one of extent 1 if they are none.
+any_tensor merge_axes(const any_tensor& x, int first, int count, source_location w = {});
 /// `x` in the shape `to`, whose extents may be op::reshape::extent_of.
 any_tensor add_reshape(const any_tensor& x, const dims& to, source_location w);
 }  // namespace detail

@@ -55,6 +55,15 @@ any_tensor expand(const any_tensor& x, const dims& added, source_location w) {
   return add_reshape(x, op::with_axes(to, added), w);
 }
 
+any_tensor merge_axes(const any_tensor& x, int first, int count, source_location w) {
+  if (count == 1) return x;
+  dims to;
+  for (int i = 0; i < first; ++i) to.push_back(op::reshape::extent_of(i));
+  to.push_back(count == 0 ? 1 : dyn);
+  for (int i = first + count; i < x.rank(); ++i) to.push_back(op::reshape::extent_of(i));
+  return add_reshape(x, to, w);
+}
+
 any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_location w) {
   const dims& to = like.shape();
   if (same(x, like)) return x;

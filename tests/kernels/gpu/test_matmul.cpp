@@ -40,6 +40,29 @@ TEST_CASE_TEMPLATE("products on GPUs agree with the processor's in every form an
   for (const auto& s : sizes) check_product<T>(s[0], s[1], s[2]);
 }
 
+TEST_CASE_TEMPLATE("batches on GPUs agree with the processor's", T, float, double, std::int32_t,
+                   std::int64_t) {
+  const std::pair<dims, dims> leading[] = {{{5}, {5}},    {{5}, {}},          {{}, {5}},
+                                           {{0}, {0}},    {{2, 3}, {2, 3}},   {{2, 1}, {3}},
+                                           {{3}, {2, 1}}, {{2, 1, 2}, {3, 1}}};
+  const std::int64_t sizes[][3] = {{1, 5, 1}, {3, 4, 5}, {9, 17, 10}, {4, 0, 3}, {0, 3, 4}};
+  for (const auto& [of_a, of_b] : leading)
+    for (const auto& [m, k, n] : sizes)
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          dims a_shape = of_a, b_shape = of_b;
+          for (auto e : ta ? dims{k, m} : dims{m, k}) a_shape.push_back(e);
+          for (auto e : tb ? dims{n, k} : dims{k, n}) b_shape.push_back(e);
+          INFO(str(a_shape, " x ", b_shape, ta ? " ta" : "", tb ? " tb" : ""));
+          const any_array a = moderate<T>(a_shape, 1), b = moderate<T>(b_shape, 2);
+          const op::matmul o{ta, tb};
+          const any_array expected = run_op(o, {a, b});
+          for (std::size_t shift : {0, 1})
+            CHECK(difference(run_op_on_gpu(o, {a, b}, {.shift = shift}), expected, 8,
+                             static_cast<double>(k)) == "");
+        }
+}
+
 TEST_CASE_TEMPLATE("integer products on GPUs wrap", T, std::int32_t, std::int64_t) {
   const any_array a = filled<T>({7, 20}, values<T>(140, 1)),
                   b = filled<T>({20, 6}, values<T>(120, 2));

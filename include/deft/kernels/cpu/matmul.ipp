@@ -3,6 +3,7 @@
 // operands, 5 to 90 % faster than Eigen, which packs both, and for integers; else Eigen's kernels.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
 #include <deft/kernels/cpu/pack_group.hpp>
@@ -90,6 +91,58 @@ void tiles(const task<T>& t, const block<T>& x) {
   }
 }
 
+/// Lanes of a and b by turns, from Offset on.
+template <int Offset, class V, int... Lane>
+DEFT_ALWAYS_INLINE V interleaved(V a, V b, std::integer_sequence<int, Lane...>) {
+  constexpr int n = sizeof...(Lane);
+  return __builtin_shufflevector(a, b, (Lane % 2 * n + Offset + Lane / 2)...);
+}
+/// Copies a square of a matrix, as wide as a register, transposed: in each of log2(N) steps rows of
+/// both halves are interleaved.
+template <class T>
+DEFT_ALWAYS_INLINE void copy_transposed(const T* from, std::int64_t from_apart, T* to,
+                                        std::int64_t to_apart) {
+  constexpr int N = per_register<T>;
+  constexpr auto lanes = std::make_integer_sequence<int, N>();
+  vec<T, N> square[2][std::size_t{N}];
+  detail::each_index<N>([&](auto i) DEFT_INLINED {
+    std::memcpy(&square[0][i], from + i * from_apart, sizeof square[0][i]);
+  });
+  constexpr int steps = std::countr_zero(static_cast<unsigned>(N));
+  detail::each_index<steps>([&](auto step) DEFT_INLINED {
+    const auto& x = square[step % 2];
+    auto& y = square[1 - step % 2];
+    detail::each_index<N / 2>([&](auto i) DEFT_INLINED {
+      y[2 * i] = interleaved<0>(x[i], x[i + N / 2], lanes);
+      y[2 * i + 1] = interleaved<N / 2>(x[i], x[i + N / 2], lanes);
+    });
+  });
+  detail::each_index<N>([&](auto i) DEFT_INLINED {
+    std::memcpy(to + i * to_apart, &square[steps % 2][i], sizeof square[0][i]);
+  });
+}
+
+/// Copies the columns of a block of b to where they lie together, L of them; zeros where there are
+/// fewer.
+template <int L, class T>
+void pack_columns(const task<T>& t, const block<T>& x, T* to) {
+  constexpr std::int64_t N = per_register<T>;
+  const T *from = x.b, *const end = t.b + t.k * t.n;
+  const std::int64_t next = t.b_row(), step = t.b_col();
+  std::int64_t i = 0;
+  if (t.transpose_b && x.columns == L)
+    for (; i + N <= t.k; i += N, to += N * L, from += N)
+      for (std::int64_t l = 0; l < L; l += N) copy_transposed(from + l * step, step, to + l, L);
+  for (; i < t.k; ++i, to += L, from += next) {
+    if (step == 1 && from + L <= end) {  // perhaps with elements of the next row
+      store(to, load<T, L>(from));
+    } else {
+      store(to, broadcast<T, L>(T(0)));
+      for (std::int64_t l = 0; l < x.columns; ++l) to[l] = from[l * step];
+    }
+  }
+}
+
 /// At most L columns. Those of b are copied to where they lie together, if that gains something.
 template <int L, class T>
 void panel(const task<T>& t, block<T> x) {
@@ -97,28 +150,27 @@ void panel(const task<T>& t, block<T> x) {
   const bool whole = !t.transpose_b && x.columns == L;
   if (!whole || (t.n > thresholds::wide_product && x.rows > 2 * R)) {
     auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
-    const T *from = x.b, *const end = t.b + t.k * t.n;
-    const std::int64_t next = t.b_row(), step = t.b_col();
-    T* row = packed;
-    for (std::int64_t i = 0; i < t.k; ++i, row += L, from += next) {
-      if (step == 1 && from + L <= end) {  // perhaps with elements of the next row
-        store(row, load<T, L>(from));
-      } else {
-        for (std::int64_t l = 0; l < L; ++l) row[l] = l < x.columns ? from[l * step] : T(0);
-      }
-    }
+    pack_columns<L>(t, x, packed);
     x.b = packed, x.b_row = L;
   }
   tiles<R, L>(t, x);
 }
 
+// How a product is computed, in pieces that depend neither on each other nor on the number of
+// threads: `count` of them, and a call for each.
+
 /// Two registers of columns at a time, with as many rows as there are registers for.
 template <class T>
-void by_panels(const task<T>& t) {
-  constexpr std::int64_t L = 2 * per_register<T>, most_rows = thresholds::product_rows;
-  const std::int64_t across = (t.n + L - 1) / L, down = (t.m + most_rows - 1) / most_rows;
-  const double nanoseconds = static_cast<double>(across * L * t.m) * static_cast<double>(t.k) / 100;
-  parallel_chunks(across * down, nanoseconds, [&](std::int64_t piece) {
+struct by_panels {
+  static constexpr std::int64_t L = 2 * per_register<T>, most_rows = thresholds::product_rows;
+  std::int64_t down, count;
+
+  explicit by_panels(const matrix_product& p)
+      : down((p.m + most_rows - 1) / most_rows), count((p.n + L - 1) / L * down) {}
+  double nanoseconds(const matrix_product& p) const {
+    return static_cast<double>(count / down * L * p.m) * static_cast<double>(p.k) / 100;
+  }
+  void operator()(const task<T>& t, std::int64_t piece) const {
     const std::int64_t i = piece % down * most_rows, j = piece / down * L;
     const block<T> x{std::min(most_rows, t.m - i),
                      std::min(L, t.n - j),
@@ -127,18 +179,19 @@ void by_panels(const task<T>& t) {
                      t.b_row(),
                      t.c + i * t.n + j};
     x.columns > per_register<T> ? panel<L>(t, x) : panel<per_register<T>>(t, x);
-  });
-}
+  }
+};
 
 /// Whether Eigen, which copies all of a and b to where they are used, would gain nothing by it: the
-/// caches hold a, and the columns of b that are used at a time.
+/// caches hold a, and the columns of b that are used at a time. The operands of a batch are read
+/// from further away, so that it is worth more to copy less of them.
 template <class T>
-bool by_panels_is_faster(const task<T>& t) {
+bool by_panels_is_faster(const matrix_product& t, bool alone) {
   constexpr std::int64_t L = 2 * per_register<T>, size = sizeof(T);
   if (t.n <= thresholds::few_columns) return true;
-  return !t.transpose_b && t.k * L * size <= thresholds::panel_bytes &&
+  return (!t.transpose_b || !alone) && t.k * L * size <= thresholds::panel_bytes &&
          t.m * t.k * size <=
-             (t.transpose_a ? thresholds::transposed_left_bytes : thresholds::left_bytes);
+             (t.transpose_a && alone ? thresholds::transposed_left_bytes : thresholds::left_bytes);
 }
 
 /// Columns from j on, W at a time; returns the first that is left. Each is a sum along k of its
@@ -254,29 +307,34 @@ T dot(const T* a, const T* b, std::int64_t k) {
 }
 
 /// Where a or b is a single row or column. Every output is a dot product of its own, or a sum along
-/// k of its own, so pieces are independent.
+/// k of its own, so that this one piece splits itself further.
 template <class T>
-bool vector_product(const task<T>& t) {
-  if (t.m == 1 && t.n == 1)
-    *t.c = dot(t.a, t.b, t.k);
-  else if (t.m == 1 && !t.transpose_b)
-    row_times_matrix(t.a, 1, t.b, t.k, t.n, t.c);
-  else if (t.n == 1 && t.transpose_a)
-    row_times_matrix(t.b, 1, t.a, t.k, t.m, t.c);
-  else if (t.m == 1 || t.n == 1) {
-    const T* rows = t.m == 1 ? t.b : t.a;
-    const T* v = t.m == 1 ? t.a : t.b;
-    constexpr std::int64_t chunk = 64;
-    const std::int64_t n = t.m * t.n;
-    parallel_chunks((n + chunk - 1) / chunk, static_cast<double>(n * t.k) / 16,
-                    [&](std::int64_t p) {
-                      for (std::int64_t i = p * chunk; i < std::min(n, (p + 1) * chunk); ++i)
-                        t.c[i] = dot(rows + i * t.k, v, t.k);
-                    });
-  } else
-    return false;
-  return true;
-}
+struct by_vectors {
+  static constexpr std::int64_t count = 1;
+
+  static bool possible(const matrix_product& p) { return p.m == 1 || p.n == 1; }
+  static double nanoseconds(const matrix_product& p) {
+    return static_cast<double>(p.m * p.n * p.k) / 16;
+  }
+  void operator()(const task<T>& t, std::int64_t) const {
+    if (t.m == 1 && t.n == 1) {
+      *t.c = dot(t.a, t.b, t.k);
+    } else if (t.m == 1 && !t.transpose_b) {
+      row_times_matrix(t.a, 1, t.b, t.k, t.n, t.c);
+    } else if (t.n == 1 && t.transpose_a) {
+      row_times_matrix(t.b, 1, t.a, t.k, t.m, t.c);
+    } else {
+      const T* rows = t.m == 1 ? t.b : t.a;
+      const T* v = t.m == 1 ? t.a : t.b;
+      constexpr std::int64_t chunk = 64;
+      const std::int64_t n = t.m * t.n;
+      parallel_chunks((n + chunk - 1) / chunk, nanoseconds(t), [&](std::int64_t p) {
+        for (std::int64_t i = p * chunk; i < std::min(n, (p + 1) * chunk); ++i)
+          t.c[i] = dot(rows + i * t.k, v, t.k);
+      });
+    }
+  }
+};
 
 /// Block sizes by Eigen, blocks from the thread's own memory: Eigen's would be allocated anew each
 /// time, and at some sizes given back to the system in between.
@@ -325,33 +383,65 @@ void packed_piece(const task<T>& t, std::int64_t i, std::int64_t m, std::int64_t
                   : packed<columns, columns>(t, m, n, a, b, c);
 }
 
-/// Cut along the longer extent of c into pieces that do not depend on the number of threads.
+/// Cut along the longer extent of c.
 template <class T>
-void packed_product(const task<T>& t) {
-  const bool by_rows = t.m >= t.n;
-  const std::int64_t extent = by_rows ? t.m : t.n;
-  std::int64_t pieces = std::max<std::int64_t>(1, extent / thresholds::packed_rows);
-  const double nanoseconds = static_cast<double>(t.m * t.n) * static_cast<double>(t.k) / 100;
-  if (nanoseconds < thresholds::split_work) pieces = 1;
-  if (pieces > 1) pieces = std::min<std::int64_t>(pieces / 2 * 2, 64);
-  const std::int64_t piece = ((extent + pieces - 1) / pieces + 15) / 16 * 16;
-  parallel_chunks((extent + piece - 1) / piece, nanoseconds, [&](std::int64_t p) {
-    const std::int64_t begin = p * piece, n = std::min(piece, extent - begin);
-    by_rows ? packed_piece(t, begin, n, 0, t.n) : packed_piece(t, 0, t.m, begin, n);
-  });
-}
+struct by_eigen {
+  bool by_rows;
+  std::int64_t extent, piece, count;
 
+  explicit by_eigen(const matrix_product& p) : by_rows(p.m >= p.n), extent(by_rows ? p.m : p.n) {
+    std::int64_t pieces = std::max<std::int64_t>(1, extent / thresholds::packed_rows);
+    if (nanoseconds(p) < thresholds::split_work) pieces = 1;
+    if (pieces > 1) pieces = std::min<std::int64_t>(pieces / 2 * 2, 64);
+    piece = ((extent + pieces - 1) / pieces + 15) / 16 * 16;
+    count = (extent + piece - 1) / piece;
+  }
+  static double nanoseconds(const matrix_product& p) {
+    return static_cast<double>(p.m * p.n) * static_cast<double>(p.k) / 100;
+  }
+  void operator()(const task<T>& t, std::int64_t number) const {
+    const std::int64_t begin = number * piece, n = std::min(piece, extent - begin);
+    by_rows ? packed_piece(t, begin, n, 0, t.n) : packed_piece(t, 0, t.m, begin, n);
+  }
+};
+
+/// Nanoseconds that a product of a batch takes besides its multiplications.
+constexpr double of_small_product = 25;
+
+/// All products, piece by piece; small ones of a batch some at a time.
+template <class T, class Pieces>
+void run(const product_batches& what, const Pieces& by, const T* a, const T* b, T* c) {
+  const matrix_product& p = what.batch;
+  const std::int64_t products = what.products(), pieces = products * by.count;
+  const double nanoseconds = by.nanoseconds(p) + (products > 1 ? of_small_product : 0);
+  std::int64_t some = 1;
+  if (products > 1) {
+    const double many = thresholds::awake_team * static_cast<double>(by.count) / nanoseconds;
+    some = static_cast<std::int64_t>(std::clamp(many, 1.0, static_cast<double>(pieces)));
+  }
+  parallel_chunks((pieces + some - 1) / some, nanoseconds * static_cast<double>(products),
+                  [&](std::int64_t chunk) {
+                    const std::int64_t end = std::min(pieces, (chunk + 1) * some);
+                    for (std::int64_t i = chunk * some; i < end; ++i) {
+                      const std::int64_t product = i / by.count;
+                      const auto at = what.at(product);
+                      by({p, a + at.a, b + at.b, c + product * p.m * p.n}, i % by.count);
+                    }
+                  });
+}
 template <class T>
-void run(const task<T>& t) {
-  if (t.m == 0 || t.n == 0) return;
-  if (t.k == 0) {
-    std::memset(t.c, 0, static_cast<std::size_t>(t.m * t.n) * sizeof(T));
+void run(const product_batches& what, const T* a, const T* b, T* c) {
+  const matrix_product& p = what.batch;
+  const std::int64_t elements = what.products() * p.m * p.n;
+  if (elements == 0) return;
+  if (p.k == 0) {
+    std::memset(c, 0, static_cast<std::size_t>(elements) * sizeof(T));
     return;
   }
-  if (vector_product(t)) return;
+  if (by_vectors<T>::possible(p)) return run(what, by_vectors<T>(), a, b, c);
   if constexpr (is_floating_type<T>)
-    if (!by_panels_is_faster(t)) return packed_product(t);
-  by_panels(t);
+    if (!by_panels_is_faster<T>(p, what.products() == 1)) return run(what, by_eigen<T>(p), a, b, c);
+  run(what, by_panels<T>(p), a, b, c);
 }
 
 }  // namespace
@@ -363,11 +453,12 @@ template <class T>
 class kernel_of<spec::matmul, T> final : public spec::matmul {
   void ready() override {
     matmul::ready();
-    cost_ = 20 + static_cast<double>(what_.m * what_.n) * static_cast<double>(what_.k) / 100;
+    const matrix_product& p = what_.batch;
+    cost_ = 20 + static_cast<double>(what_.products() * p.m * p.n) * static_cast<double>(p.k) / 100;
   }
   void run(const kernel_call& c) override {
-    product::run<T>({what_, static_cast<const T*>(c.in[0]), static_cast<const T*>(c.in[1]),
-                     static_cast<T*>(c.out[0])});
+    product::run(what_, static_cast<const T*>(c.in[0]), static_cast<const T*>(c.in[1]),
+                 static_cast<T*>(c.out[0]));
   }
 };
 

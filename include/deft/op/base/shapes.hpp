@@ -81,6 +81,10 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_location w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 
+/// Whether typed expressions have one element type.
+template <class X, class... Rest>
+inline constexpr bool one_value_type = (std::is_same_v<value_type_of<X>, value_type_of<Rest>> &&
+                                        ...);
 /// True also where the dtype is known only at run time.
 template <class X>
 inline constexpr bool is_floating_expression = true;

@@ -14,6 +14,9 @@ enum data_type : int { real_32 = 0, real_64 = 1 };
 enum compute_type : int { compute_32 = 68, compute_64 = 70, compute_32_fast_tf32 = 77 };
 /// Attributes of a product, each an operation.
 enum product_attribute : int { transpose_a = 3, transpose_b = 4 };
+/// Attributes of a layout: matrices, as std::int32_t, and elements from one to the next, as
+/// std::int64_t.
+enum layout_attribute : int { batch_count = 5, batch_offset = 6 };
 /// Attributes of a preference: bytes, the first as std::uint64_t, the others as std::uint32_t.
 enum preference_attribute : int {
   most_workspace = 1,
@@ -46,6 +49,7 @@ struct functions {
   int (*create_layout)(void** layout, int type, std::uint64_t rows, std::uint64_t columns,
                        std::int64_t ld) = nullptr;
   int (*destroy_layout)(void* layout) = nullptr;
+  int (*set_layout)(void* layout, int attribute, const void*, std::size_t bytes) = nullptr;
   int (*create_preference)(void** preference) = nullptr;
   int (*destroy_preference)(void* preference) = nullptr;
   int (*set_preference)(void* preference, int attribute, const void*, std::size_t bytes) = nullptr;
@@ -69,6 +73,7 @@ struct functions {
     f("cublasLtMatmulDescSetAttribute", set_product);
     f("cublasLtMatrixLayoutCreate", create_layout);
     f("cublasLtMatrixLayoutDestroy", destroy_layout);
+    f("cublasLtMatrixLayoutSetAttribute", set_layout);
     f("cublasLtMatmulPreferenceCreate", create_preference);
     f("cublasLtMatmulPreferenceDestroy", destroy_preference);
     f("cublasLtMatmulPreferenceSetAttribute", set_preference);

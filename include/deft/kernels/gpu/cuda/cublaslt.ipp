@@ -8,6 +8,7 @@
 #include <deft/kernels/gpu/cuda/library.ipp>
 #include <deft/kernels/gpu/cuda/stream.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
+#include <limits>
 #include <map>
 
 namespace deft::ext::gpu::cuda {
@@ -23,10 +24,26 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
                 void* c) override {
     if (type != dtype::float32 && type != dtype::float64) return false;
     if (p.k == 0) return false;  // sums of nothing
+    if (p.count > std::numeric_limits<std::int32_t>::max()) return false;
     // Held until all of it is queued: a product may be several kernels, which share the workspace.
     std::lock_guard lock(guard_);
     if (!open(on)) return false;
-    const key what{type, p.m, p.n, p.k, p.transpose_a, p.transpose_b, align(a), align(b), align(c)};
+    // Operands of a batch are aligned as the first one is, and as they are apart.
+    const auto size = static_cast<std::int64_t>(size_of_dtype(type));
+    const bool one = p.count == 1;
+    const std::int64_t a_apart = one ? 0 : p.a_apart, b_apart = one ? 0 : p.b_apart;
+    const key what{type,
+                   p.m,
+                   p.n,
+                   p.k,
+                   p.transpose_a,
+                   p.transpose_b,
+                   p.count,
+                   a_apart,
+                   b_apart,
+                   align(a, a_apart * size),
+                   align(b, b_apart * size),
+                   align(c, one ? 0 : p.m * p.n * size)};
     auto at = plans_.find(what);
     if (at == plans_.end()) {
       if (plans_.size() == most_plans) plans_.clear();
@@ -51,6 +68,7 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
     dtype type;
     std::int64_t m, n, k;
     bool transpose_a, transpose_b;
+    std::int64_t count, a_apart, b_apart;
     std::uint32_t align_a, align_b, align_c;  ///< bytes, up to 256
     auto operator<=>(const key&) const = default;
   };
@@ -61,8 +79,10 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
   };
   static constexpr std::size_t most_plans = 4096;
 
-  static std::uint32_t align(const void* p) {
-    return 1u << std::min(8, std::countr_zero(reinterpret_cast<std::uintptr_t>(p)));
+  static std::uint32_t align(const void* p, std::int64_t bytes_apart) {
+    const auto both =
+        reinterpret_cast<std::uintptr_t>(p) | static_cast<std::uintptr_t>(bytes_apart);
+    return 1u << std::min(8, std::countr_zero(both));
   }
 
   /// Whether the library is there.
@@ -95,17 +115,24 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
     auto set = [&](const descriptor& d, auto function, int attribute, auto value) {
       if (said == cublaslt::success) said = function(d.get(), attribute, &value, sizeof value);
     };
-    auto layout = [&](std::int64_t rows, std::int64_t columns) {
-      return made(library_.create_layout, library_.destroy_layout, type,
-                  static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), columns);
+    auto layout = [&](std::int64_t rows, std::int64_t columns, std::int64_t apart) {
+      auto l = made(library_.create_layout, library_.destroy_layout, type,
+                    static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), columns);
+      if (what.count > 1) {
+        set(l, library_.set_layout, cublaslt::batch_count, static_cast<std::int32_t>(what.count));
+        set(l, library_.set_layout, cublaslt::batch_offset, apart);
+      }
+      return l;
     };
     const int compute = wide          ? cublaslt::compute_64
                         : allow_tf32_ ? cublaslt::compute_32_fast_tf32
                                       : cublaslt::compute_32;
     plan p{made(library_.create_product, library_.destroy_product, compute, type),
-           what.transpose_a ? layout(what.k, what.m) : layout(what.m, what.k),
-           what.transpose_b ? layout(what.n, what.k) : layout(what.k, what.n),
-           layout(what.m, what.n)};
+           what.transpose_a ? layout(what.k, what.m, what.a_apart)
+                            : layout(what.m, what.k, what.a_apart),
+           what.transpose_b ? layout(what.n, what.k, what.b_apart)
+                            : layout(what.k, what.n, what.b_apart),
+           layout(what.m, what.n, what.m * what.n)};
     const auto preference = made(library_.create_preference, library_.destroy_preference);
     auto form = [](bool t) { return t ? cublaslt::transposed : cublaslt::as_it_is; };
     set(p.product, library_.set_product, cublaslt::transpose_a, form(what.transpose_b));
