@@ -12,6 +12,7 @@
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
+#include <deft/op/compute_in.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/conv2d.hpp>

@@ -2,6 +2,7 @@
 // deft/op/conv2d.hpp: convolution of images with filters; and its gradients.
 #pragma once
 #include <deft/op/base/windows.hpp>
+#include <deft/op/compute_in.hpp>
 
 namespace deft::op {
 
@@ -89,6 +90,20 @@ struct convolved : typed_shape<convolved<X, F, Stride, Same>> {
 
 /// The convolution (in fact the correlation) of images x (batch, height, width, channels) with
 /// filters (height, width, channels, outputs), both float or double:
+namespace detail {
+template <class K, class X, class F>
+auto convolve(const op::conv2d& o, const X& x, const F& filter, source_location w) {
+  if constexpr (std::same_as<X, refused> || std::same_as<F, refused>)
+    return refused();
+  else
+    return computed(any_tensor(any_lower<K>(x, w)), any_tensor(any_lower<K>(filter, w)), w,
+                    [&](const any_tensor& a, const any_tensor& b) {
+                      const output in[] = {a.unchecked(), b.unchecked()};
+                      return apply_any(o, in, w);
+                    });
+}
+}  // namespace detail
+
 /// y(b,i,j,k) = sum of x(b, i*stride+r, j*stride+s, c) * filter(r,s,c,k) over r, s and c.
 /// `conv2d(x, w, padding::same)`, `conv2d(x, w, stride<2>, padding::valid)`; without padding the
 /// filter must fit into the image. Padding is divided as by TensorFlow: with an odd number of
@@ -136,10 +151,11 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> =
                       "padding::same");
         return detail::refused();
       } else
-        return detail::apply_typed<ext::value_type_of<X>, shape, K>(o, w, x, filter);
+        return ext::tensor_of<ext::value_type_of<X>, shape>(
+            detail::convolve<K>(o, x, filter, w).handle());
     }
   } else
-    return detail::apply<K>(o, w, x, filter);
+    return detail::convolve<K>(o, x, filter, w);
 }
 /// The same with a stride of 1.
 template <ext::expression X, ext::expression F, padding_mode P = padding_mode::valid,
@@ -156,7 +172,7 @@ any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
   op::conv2d o;
   o.stride = options.stride;
   o.same = options.padding == padding_mode::same;
-  return detail::apply<K>(o, w, x, filter);
+  return detail::convolve<K>(o, x, filter, w);
 }
 
 /// @cond refused

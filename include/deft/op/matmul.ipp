@@ -2,6 +2,7 @@
 // deft/op/matmul.ipp: shape rule of matmul, vectors, and what its gradient is made of.
 #pragma once
 #include <algorithm>
+#include <deft/op/compute_in.hpp>
 #include <deft/op/matmul.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/sum_to.hpp>
@@ -51,8 +52,10 @@ any_tensor multiply(const op::matmul& o, const any_tensor& a, const any_tensor& 
   const auto is_vector = [](const any_tensor& x) { return x.valid() && x.rank() == 1; };
   const bool row = is_vector(a), column = is_vector(b);
   const auto product = [&](const any_tensor& x, const any_tensor& y) {
-    const output in[] = {x.unchecked(), y.unchecked()};
-    return apply_any(o, in, w);
+    return computed(x, y, w, [&](const any_tensor& p, const any_tensor& q) {
+      const output in[] = {p.unchecked(), q.unchecked()};
+      return apply_any(o, in, w);
+    });
   };
   if (o.transpose_a || o.transpose_b || !a.valid() || !b.valid() || (!row && !column))
     return product(a, b);

@@ -14,6 +14,7 @@
 #include <deft/op/base/windows.ipp>
 #include <deft/op/broadcast_to.ipp>
 #include <deft/op/catalog.ipp>
+#include <deft/op/compute_in.ipp>
 #include <deft/op/concat.ipp>
 #include <deft/op/constant.ipp>
 #include <deft/op/conv2d.ipp>
