@@ -10,8 +10,14 @@
 namespace deft::ext::cpu {
 
 kernel_table linear_kernels() {
-  return table_of<this_device>(spec::conv2d_kernels() + spec::matmul_kernels() +
-                               spec::pool_kernels());
+  static const auto& table = *new std::vector<kernel_entry>([] {
+    const kernel_table others =
+        table_of<this_device>(spec::conv2d_kernels() + spec::pool_kernels());
+    std::vector<kernel_entry> made(others.begin(), others.end());
+    made.push_back({op::matmul::name, matmul_dtypes, &make_product});
+    return made;
+  }());
+  return table;
 }
 
 }  // namespace deft::ext::cpu

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <deft/kernels/cpu/kernel_base.hpp>
+#include <deft/kernels/cpu/narrow_row.hpp>
 #include <deft/kernels/cpu/pack_group.hpp>
 #include <deft/kernels/spec/long_sum.hpp>
 #include <deft/kernels/spec/matrix_product.hpp>
@@ -16,11 +17,18 @@ namespace deft::ext::cpu {
 namespace product {
 namespace {
 
-template <class T>
+/// Operands of S, a result of what they are computed with.
+template <class S, class T = S>
 struct task : matrix_product {
-  const T *a, *b;
+  const S *a, *b;
   T* c;
 };
+
+/// L elements as what is computed with.
+template <int L, class S>
+DEFT_ALWAYS_INLINE auto load_wide(const S* from) {
+  return num::cast<lane_type<S>>(load<S, L>(from));
+}
 
 /// Elements in a register.
 template <class T>
@@ -196,8 +204,8 @@ bool by_panels_is_faster(const matrix_product& t, bool alone) {
 
 /// Columns from j on, W at a time; returns the first that is left. Each is a sum along k of its
 /// own, so its bits do not depend on W.
-template <int W, class T>
-std::int64_t columns_of_row(const T* a, std::int64_t step, const T* b, std::int64_t k,
+template <int W, class S, class T>
+std::int64_t columns_of_row(const S* a, std::int64_t step, const S* b, std::int64_t k,
                             std::int64_t n, std::int64_t j, T* c) {
   for (; n - j >= W; j += W)
     store(c + j,
@@ -205,7 +213,7 @@ std::int64_t columns_of_row(const T* a, std::int64_t step, const T* b, std::int6
                         [&](pack<T, W>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
                           for (std::int64_t i = begin; i < end; ++i)
                             sum = multiply_add(broadcast<T, W>(a[i * step]),
-                                               load<T, W>(b + i * n + j), sum);
+                                               load_wide<W>(b + i * n + j), sum);
                         }));
   return j;
 }
@@ -224,12 +232,12 @@ struct strip {
     return c;
   }
   /// Adds the products of R rows of b, `n` apart, in their order, to the first `count` columns.
-  template <int R>
-  void add(const T* a, std::int64_t step, const T* b, std::int64_t n, std::int64_t count) {
+  template <int R, class S>
+  void add(const S* a, std::int64_t step, const S* b, std::int64_t n, std::int64_t count) {
     for (std::int64_t j = 0; j < count; j += L) {
       auto to = load<T, L>(sum + j);
       detail::each_index<R>([&](auto r) DEFT_INLINED {
-        to = multiply_add(broadcast<T, L>(a[r * step]), load<T, L>(b + r * n + j), to);
+        to = multiply_add(broadcast<T, L>(a[r * step]), load_wide<L>(b + r * n + j), to);
       });
       store(sum + j, to);
     }
@@ -238,12 +246,12 @@ struct strip {
 
 /// Columns as columns_of_row, in whole registers, with the same bits: as many at a time as memory
 /// is read in long lines, or half as many where there is a second thread.
-template <class T>
-std::int64_t columns_by_rows(const T* a, std::int64_t step, const T* b, std::int64_t k,
+template <class S, class T>
+std::int64_t columns_by_rows(const S* a, std::int64_t step, const S* b, std::int64_t k,
                              std::int64_t n, T* c) {
   constexpr int at_once = 8;
   const std::int64_t end = n / strip<T>::L * strip<T>::L;
-  const bool split = worth_splitting(static_cast<double>(n * k) * sizeof(T) / 60);
+  const bool split = worth_splitting(static_cast<double>(n * k) * sizeof(S) / 60);
   const std::int64_t most = strip<T>::columns / (split ? 2 : 1), strips = (end + most - 1) / most;
   const auto one = [&](std::int64_t p) {
     const std::int64_t j = p * most, count = std::min(most, end - j);
@@ -264,11 +272,11 @@ std::int64_t columns_by_rows(const T* a, std::int64_t step, const T* b, std::int
 
 /// A row times a matrix whose rows are contiguous, or the same with everything transposed:
 /// c[j] = sum over i of a[i * step] b[i * n + j].
-template <class T>
-void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
+template <class S, class T>
+void row_times_matrix(const S* a, std::int64_t step, const S* b, std::int64_t k, std::int64_t n,
                       T* c) {
   constexpr int L = register_bytes / sizeof(T);
-  constexpr std::int64_t size = sizeof(T);
+  constexpr std::int64_t size = sizeof(S);
   std::int64_t j = 0;
   if (n * size >= thresholds::streamed_row && k * n * size >= thresholds::streamed_matrix)
     j = columns_by_rows(a, step, b, k, n, c);
@@ -282,41 +290,43 @@ void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k,
     c[j] = sum_in_leaves(k, together, num::lane<T>(T(0)),
                          [&](num::lane<T>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
                            for (std::int64_t i = begin; i < end; ++i)
-                             sum.v = multiply_add(a[i * step], b[i * n + j], sum.v);
+                             sum.v = multiply_add<T>(a[i * step], b[i * n + j], sum.v);
                          })
                .v;
 }
 
 /// The sum of the products of two rows of k elements.
-template <class T>
-T dot(const T* a, const T* b, std::int64_t k) {
+template <class S>
+lane_type<S> dot(const S* a, const S* b, std::int64_t k) {
+  using T = lane_type<S>;
   constexpr int L = register_bytes / sizeof(T), W = 4 * L;
   const std::int64_t whole = k / W * W;
   const auto sum =
       sum_in_leaves(whole, together * W, broadcast<T, W>(T(0)),
                     [&](pack<T, W>& leaf, std::int64_t begin, std::int64_t end) DEFT_INLINED {
                       for (std::int64_t i = begin; i < end; i += W)
-                        leaf = multiply_add(load<T, W>(a + i), load<T, W>(b + i), leaf);
+                        leaf = multiply_add(load_wide<W>(a + i), load_wide<W>(b + i), leaf);
                     });
   T lanes[W], total = 0;
   store(lanes, sum);
   for (int w = W / 2; w > 0; w /= 2)
     for (int l = 0; l < w; ++l) lanes[l] = (num::lane<T>(lanes[l]) + lanes[l + w]).v;
-  for (std::int64_t i = whole; i < k; ++i) total = multiply_add(a[i], b[i], total);
+  for (std::int64_t i = whole; i < k; ++i) total = multiply_add<T>(a[i], b[i], total);
   return (num::lane<T>(lanes[0]) + total).v;
 }
 
 /// Where a or b is a single row or column. Every output is a dot product of its own, or a sum along
 /// k of its own, so that this one piece splits itself further.
-template <class T>
+template <class S>
 struct by_vectors {
+  using T = lane_type<S>;
   static constexpr std::int64_t count = 1;
 
   static bool possible(const matrix_product& p) { return p.m == 1 || p.n == 1; }
   static double nanoseconds(const matrix_product& p) {
     return static_cast<double>(p.m * p.n * p.k) / 16;
   }
-  void operator()(const task<T>& t, std::int64_t) const {
+  void operator()(const task<S, T>& t, std::int64_t) const {
     if (t.m == 1 && t.n == 1) {
       *t.c = dot(t.a, t.b, t.k);
     } else if (t.m == 1 && !t.transpose_b) {
@@ -324,8 +334,8 @@ struct by_vectors {
     } else if (t.n == 1 && t.transpose_a) {
       row_times_matrix(t.b, 1, t.a, t.k, t.m, t.c);
     } else {
-      const T* rows = t.m == 1 ? t.b : t.a;
-      const T* v = t.m == 1 ? t.a : t.b;
+      const S* rows = t.m == 1 ? t.b : t.a;
+      const S* v = t.m == 1 ? t.a : t.b;
       constexpr std::int64_t chunk = 64;
       const std::int64_t n = t.m * t.n;
       parallel_chunks((n + chunk - 1) / chunk, nanoseconds(t), [&](std::int64_t p) {
@@ -409,8 +419,8 @@ struct by_eigen {
 constexpr double of_small_product = 25;
 
 /// All products, piece by piece; small ones of a batch some at a time.
-template <class T, class Pieces>
-void run(const product_batches& what, const Pieces& by, const T* a, const T* b, T* c) {
+template <class S, class T, class Pieces>
+void run(const product_batches& what, const Pieces& by, const S* a, const S* b, T* c) {
   const matrix_product& p = what.batch;
   const std::int64_t products = what.products(), pieces = products * by.count;
   const double nanoseconds = by.nanoseconds(p) + (products > 1 ? of_small_product : 0);
@@ -462,5 +472,55 @@ class kernel_of<spec::matmul, T> final : public spec::matmul {
   }
 };
 
+/// Of bfloat16 or float16. Where a or b is a vector, the matrix is read once, and converted in
+/// registers; other products are those of float, between conversions.
+template <class S>
+class half_product final : public kernel {
+ public:
+  half_product(const node_def& n, kernel_ptr converts)
+      : op_(decode<op::matmul>(n.attributes)), converts_(std::move(converts)) {}
+
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) override {
+    what_ = product_batches(op_, in[0].shape, in[1].shape);
+    elements_ = out[0].shape.elements();
+    reads_once_ =
+        product::by_vectors<S>::possible(what_.batch) && what_.batch.k > 0 && elements_ > 0;
+    if (!reads_once_) converts_->prepare(in, out);
+  }
+  void run(const kernel_call& c) override {
+    if (!reads_once_) return converts_->run(c);
+    product::run(what_, product::by_vectors<S>(), static_cast<const S*>(c.in[0]),
+                 static_cast<const S*>(c.in[1]), static_cast<float*>(c.scratch));
+    const void* const sums = c.scratch;
+    const std::uintptr_t dense = ~std::uintptr_t{0};
+    cast_row<float, S>.run({&sums, &dense, c.out[0], elements_});
+  }
+  std::size_t scratch() const override {
+    return reads_once_ ? static_cast<std::size_t>(elements_) * sizeof(float) : converts_->scratch();
+  }
+  double cost() const override {
+    return reads_once_ ? 20 + static_cast<double>(what_.products()) *
+                                  product::by_vectors<S>::nanoseconds(what_.batch)
+                       : converts_->cost();
+  }
+
+ private:
+  const op::matmul op_;
+  const kernel_ptr converts_;
+  product_batches what_;
+  std::int64_t elements_ = 0;
+  bool reads_once_ = false;
+};
+
 }  // namespace
+
+kernel_ptr make_product(const node_def& n, std::span<const tensor_type> in) {
+  kernel_ptr made = make_kernel<this_device, spec::matmul>(n, in);
+  if (in[0].type == dtype::bfloat16)
+    return std::make_unique<half_product<bfloat16>>(n, std::move(made));
+  if (in[0].type == dtype::float16)
+    return std::make_unique<half_product<float16>>(n, std::move(made));
+  return made;
+}
+
 }  // namespace deft::ext::cpu
