@@ -2,8 +2,9 @@
 // deft/core/half.hpp: the floating-point formats of 16 bits, as they are in files.
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <deft/core/config.hpp>
+#include <deft/core/element_type.hpp>
 
 namespace deft::ext {
 
@@ -22,5 +23,43 @@ constexpr float from_float16(std::uint16_t half) {
 constexpr float from_bfloat16(std::uint16_t upper) {
   return std::bit_cast<float>(std::uint32_t{upper} << 16);
 }
+
+/// The closest binary16 number, of two the even one: infinity from 65520, NaN as 0x7e00.
+constexpr std::uint16_t to_float16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return 0x7e00;
+  if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  std::uint32_t half = 0;
+  if (magnitude < 0x38800000u)  // a multiple of 2^-24, to which the sum is rounded
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  else
+    half = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
+  return static_cast<std::uint16_t>(sign | half);
+}
+
+/// The closest bfloat16 number, of two the even one; NaN as 0x7fc0.
+constexpr std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+/// How arrays hold the elements of a file.
+struct stored_elements {
+  dtype type = dtype::none;  ///< of the array
+  std::size_t size = 0;      ///< bytes of an element in the file
+  ///@{
+  /// An element from the file, and back, where the array has a float for each of 16 bits; else
+  /// null: the file has what the array has.
+  float (*widened)(std::uint16_t) = nullptr;
+  std::uint16_t (*narrowed)(float) = nullptr;
+  ///@}
+};
+/// Those of 16 bits in files of every format: floats.
+/// @{
+inline constexpr stored_elements stored_float16{dtype::float32, 2, from_float16, to_float16};
+inline constexpr stored_elements stored_bfloat16{dtype::float32, 2, from_bfloat16, to_bfloat16};
+/// @}
 
 }  // namespace deft::ext
