@@ -25,9 +25,11 @@
 #include <deft/data/csv.hpp>
 #include <deft/data/example.hpp>
 #include <deft/data/files.hpp>
+#include <deft/data/gguf.hpp>
 #include <deft/data/idx.hpp>
 #include <deft/data/mnist.hpp>
 #include <deft/data/npy.hpp>
+#include <deft/data/npz.hpp>
 #include <deft/data/pipeline.hpp>
 #include <deft/data/record.hpp>
 #include <deft/observe/chrome_trace.hpp>

@@ -10,6 +10,7 @@
 #include <deft/core/hash.ipp>
 #include <deft/core/num_text.ipp>
 #include <deft/core/printable.ipp>
+#include <deft/core/quantized.ipp>
 #include <deft/core/safetensors.ipp>
 #include <deft/core/safetensors_model.ipp>
 #include <deft/core/text.ipp>

@@ -6,8 +6,10 @@
 #include <deft/data/digits.ipp>
 #include <deft/data/example.ipp>
 #include <deft/data/files.ipp>
+#include <deft/data/gguf.ipp>
 #include <deft/data/idx.ipp>
 #include <deft/data/mnist.ipp>
 #include <deft/data/npy.ipp>
+#include <deft/data/npz.ipp>
 #include <deft/data/pipeline.ipp>
 #include <deft/data/record.ipp>
