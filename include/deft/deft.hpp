@@ -22,6 +22,7 @@
 #include <deft/session/session.hpp>
 // training
 #include <deft/core/safetensors.hpp>
+#include <deft/data/byte_pair_tokenizer.hpp>
 #include <deft/data/csv.hpp>
 #include <deft/data/example.hpp>
 #include <deft/data/files.hpp>
@@ -32,6 +33,7 @@
 #include <deft/data/npz.hpp>
 #include <deft/data/pipeline.hpp>
 #include <deft/data/record.hpp>
+#include <deft/data/word_piece_tokenizer.hpp>
 #include <deft/observe/chrome_trace.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
