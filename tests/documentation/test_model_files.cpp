@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What docs/models.md shows of models from elsewhere.
+#include <algorithm>
 #include <deft/deft.hpp>
 #include <string>
 #include <vector>
@@ -40,6 +41,31 @@ TEST_CASE_FIXTURE(own_graph, "a model from elsewhere is restored, and goes back 
   CHECK(again.metadata() == original.metadata());
   CHECK(again.read("classifier.weight") == ndarray<float, 2, 3>{2, 3, 4, 5, 6, 7}.array());
   CHECK(again.read("classifier.bias") == original.read("classifier.bias"));
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "arrays of a mapped file are fed, and not written by those who hold them") {
+  const testing::temporary_folder dir;
+  const std::string path = dir / "x.safetensors";
+  any_array large(dtype::float32, dims{300'000});  // more than travels inside a plan
+  std::fill_n(large.mutable_data<float>(), 300'000, 1.f);
+  write_safetensors(path, {{"x", large}});
+  const safetensors_model model(path);
+  const ndarray<float, 300'000> pages(model.read("x"));
+  CHECK(pages.data() == model.read("x").data<float>());
+
+  placeholder<float, 300'000> x("x");
+  variable<float, 300'000> from_file("from_file", ndarray<float, 300'000>(model.read("x")));
+  variable<float, 300'000> fed("fed", zeros());
+  session s;
+  s.run(initialize_all());
+  s.run(fed.assign(x), x = pages);
+  for (int i = 0; i < 3; ++i) s.run(group(fed.assign_add(1.f), from_file.assign_add(2.f)));
+  CHECK(s.run(max(fed)) == 4);
+  CHECK(s.run(max(from_file)) == 7);
+  ndarray<float, 300'000> same = s.run(identity(x), x = pages);
+  same(0) = 9;
+  CHECK(model.read("x") == large);
 }
 
 TEST_CASE("a GGUF file has tensors, values and a tokenizer") {

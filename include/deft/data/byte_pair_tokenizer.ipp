@@ -78,6 +78,14 @@ std::size_t first_word(std::string_view text) {
   return rest.empty() || before_last == 0 ? end : before_last;
 }
 
+/// The bytes before the first number of a text, or of the one that it begins with.
+std::size_t until_number(std::string_view text) {
+  std::string_view rest = text;
+  if (!unicode::is_number(unicode::take(rest)))
+    while (!rest.empty() && first_kind(rest) != letter_kind::number) unicode::take(rest);
+  return text.size() - rest.size();
+}
+
 class byte_pair_rules final : public detail::tokenizer_rules {
  public:
   using tokenizer_rules::tokenizer_rules;
@@ -118,17 +126,7 @@ class byte_pair_rules final : public detail::tokenizer_rules {
   void encode_piece(std::string_view text, std::vector<std::int32_t>& ids) const override {
     work w;
     while (!text.empty()) {
-      std::size_t end = text.size();
-      if (single_digits) {
-        std::string_view rest = text;
-        bool digit = unicode::is_number(unicode::take(rest));
-        for (end = text.size() - rest.size(); !digit && !rest.empty();
-             end = text.size() - rest.size())
-          if (std::string_view next = rest; unicode::is_number(unicode::take(next)))
-            digit = true;
-          else
-            rest = next;
-      }
+      const std::size_t end = single_digits ? until_number(text) : text.size();
       encode_words(text.substr(0, end), w, ids);
       text.remove_prefix(end);
     }
