@@ -121,7 +121,9 @@ stored_array stored(const std::string& path, const detail::named_array& a,
   const auto wanted = types.find(std::string(a.name));
   const std::string_view type =
       wanted == types.end() ? name_of_type(a.value->type()) : std::string_view(wanted->second);
-  const ext::stored_elements e = stored_as(type);
+  ext::stored_elements e = stored_as(type);
+  if (a.value->type() == dtype::float32 && type == "F16") e = ext::float_in_float16;
+  if (a.value->type() == dtype::float32 && type == "BF16") e = ext::float_in_bfloat16;
   if (e.type != a.value->type())
     refuse(ext::str("it is to be stored as ", ext::printable(type), ", and is an array of ",
                     a.value->type(), e.type == dtype::none ? "" : ext::str(", not of ", e.type)));
@@ -229,7 +231,7 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
     ext::fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
   const ext::stored_elements held = stored_as(e.type);
   // Any other byte in a bool would be undefined behaviour.
-  const bool in_place = !pages_.bytes().empty() && !held.widened && e.element != dtype::boolean &&
+  const bool in_place = !pages_.bytes().empty() && !held.widen && e.element != dtype::boolean &&
                         e.begin % held.size == 0;
   any_array value = in_place ? any_array(e.element, e.shape, pages_.view(e.begin, e.bytes))
                              : any_array(e.element, e.shape);
@@ -239,21 +241,19 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
   if (!in_place || e.checksum)
     each(static_cast<std::int64_t>(checksums.size()), [&](std::int64_t number) {
       const auto p = static_cast<std::size_t>(number);
-      std::vector<std::uint16_t> narrow(held.widened ? chunk_bytes / sizeof(std::uint16_t) : 0);
+      std::vector<std::uint16_t> narrow(held.widen ? chunk_bytes / sizeof(std::uint16_t) : 0);
       for (std::uint64_t at = p * piece_bytes; at < end_of(p); at += chunk_bytes) {
         const auto bytes =
             static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
         check_not_stopped(stop, path_);
         const char* piece = static_cast<const char*>(value.raw()) + at;
         if (!in_place) {
-          char* const read = held.widened ? reinterpret_cast<char*>(narrow.data()) : to + at;
+          char* const read = held.widen ? reinterpret_cast<char*>(narrow.data()) : to + at;
           ext::read_file(file_, path_, e.begin + at, read, bytes);
           piece = read;
         }
         if (e.checksum) checksums[p] = ext::crc32c({piece, bytes}, checksums[p]);
-        if (held.widened)
-          std::transform(narrow.begin(), narrow.begin() + static_cast<std::ptrdiff_t>(bytes / 2),
-                         reinterpret_cast<float*>(to) + at / 2, held.widened);
+        if (held.widen) held.widen(piece, bytes / 2, reinterpret_cast<float*>(to) + at / 2);
       }
     });
   if (e.checksum) {
@@ -324,10 +324,9 @@ void detail::write_safetensors(const ext::file_roots& roots, const std::string& 
       const auto bytes =
           static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, all[i].bytes() - done));
       const char* piece = from + done;
-      if (e.narrowed) {
-        const float* wide = reinterpret_cast<const float*>(from) + done / sizeof(std::uint16_t);
-        narrow.resize(bytes / sizeof(std::uint16_t));
-        std::transform(wide, wide + narrow.size(), narrow.begin(), e.narrowed);
+      if (e.narrow) {
+        narrow.resize(bytes / 2);
+        e.narrow(reinterpret_cast<const float*>(from) + done / 2, narrow.size(), narrow.data());
         piece = reinterpret_cast<const char*>(narrow.data());
       }
       checksum = ext::crc32c({piece, bytes}, checksum);

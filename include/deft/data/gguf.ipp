@@ -359,16 +359,13 @@ any_array gguf_file::read(const std::string& name) const {
   if (type.format) return quantized(name).dequantized();
   const ext::stored_elements& stored = type.stored;
   const char* const from = pages_.bytes().data() + e.begin;
-  if (!stored.widened && e.begin % stored.size == 0)
+  if (!stored.widen && e.begin % stored.size == 0)
     return any_array(e.element, e.shape, pages_.view(e.begin, static_cast<std::size_t>(e.bytes)));
   any_array a(e.element, e.shape);
-  if (!stored.widened) {
-    if (e.bytes > 0) std::memcpy(a.mutable_raw(), from, static_cast<std::size_t>(e.bytes));
-  } else {
-    float* const to = a.mutable_data<float>();
-    for (std::int64_t i = 0; i < a.elements(); ++i)
-      to[i] = stored.widened(gguf_number<std::uint16_t>(from + 2 * i));
-  }
+  if (stored.widen)
+    stored.widen(from, static_cast<std::size_t>(a.elements()), a.mutable_data<float>());
+  else if (e.bytes > 0)
+    std::memcpy(a.mutable_raw(), from, static_cast<std::size_t>(e.bytes));
   return a;
 }
 

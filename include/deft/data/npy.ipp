@@ -36,7 +36,7 @@ class npy_reader : detail::input_file {
       bad_at(in_header(0), ext::str("its shape ", shape_, " is too large"));
     expect_array(type, shape_, elements_.size);
     any_array a(type, shape_);
-    if (elements_.widened)
+    if (elements_.widen)
       read_halves(a);
     else
       read(a.mutable_raw(), a.bytes(), "elements");
@@ -155,7 +155,7 @@ class npy_reader : detail::input_file {
   void read_halves(any_array& a) {
     std::vector<std::uint16_t> stored(static_cast<std::size_t>(a.elements()));
     read(stored.data(), stored.size() * sizeof(std::uint16_t), "elements");
-    std::ranges::transform(stored, a.mutable_data<float>(), elements_.widened);
+    elements_.widen(stored.data(), stored.size(), a.mutable_data<float>());
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {
