@@ -25,6 +25,10 @@ find_dependency(Threads)
 # Headers alone, of Debian's libprotozero-dev.
 find_path(DEFT_PROTOZERO_DIR protozero/pbf_reader.hpp REQUIRED)
 mark_as_advanced(DEFT_PROTOZERO_DIR)
+# Unicode's classes of characters, of Debian's libutf8proc-dev.
+find_path(DEFT_UTF8PROC_DIR utf8proc.h REQUIRED)
+find_library(DEFT_UTF8PROC_LIBRARY utf8proc REQUIRED)
+mark_as_advanced(DEFT_UTF8PROC_DIR DEFT_UTF8PROC_LIBRARY)
 # nvcc, for GPUs; Thrust, of the CUDA Toolkit or by itself, for simulated ones.
 find_package(CUDAToolkit 12 QUIET)
 unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
@@ -46,7 +50,7 @@ if(PROJECT_NAME STREQUAL "deft" AND PROJECT_IS_TOP_LEVEL)
   set(system)
 endif()
 target_include_directories(deft ${system} INTERFACE ${DEFT_INCLUDE_DIR})
-target_include_directories(deft SYSTEM INTERFACE ${DEFT_PROTOZERO_DIR})
+target_include_directories(deft SYSTEM INTERFACE ${DEFT_PROTOZERO_DIR} ${DEFT_UTF8PROC_DIR})
 target_compile_features(deft INTERFACE cxx_std_20)
 # In every file or in none (one definition rule); nvcc cannot compile Asio without it.
 target_compile_definitions(deft INTERFACE BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES)
@@ -56,7 +60,8 @@ if(NOT DEFT_THRUST_DIR)
 endif()
 target_link_libraries(deft INTERFACE Eigen3::Eigen Boost::headers Boost::json Boost::program_options
                                      Boost::serialization OpenSSL::SSL OpenSSL::Crypto
-                                     ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
+                                     ZLIB::ZLIB ${DEFT_UTF8PROC_LIBRARY} Threads::Threads
+                                     ${CMAKE_DL_LIBS})
 
 # Flags for the build machine. g++ 12 tunes for an older Zen than the one it runs on, which makes
 # Eigen's matrix products a fifth slower.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <deft/core/any_array.hpp>
 #include <deft/core/buffer.hpp>
 #include <deft/core/host_mapping.hpp>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -171,4 +173,21 @@ TEST_CASE("an absurd size fails with resource_exhausted") {
             buffer::host(bytes);
           }).starts_with(str("resource_exhausted: cannot allocate ", bytes, " bytes")));
   }
+}
+
+TEST_CASE("a buffer keeps the owner of its memory, which is not written") {
+  auto owner = std::make_shared<const int>(7);
+  const std::weak_ptr<const int> watch = owner;
+  const int* const p = owner.get();
+  any_array a(dtype::int32, dims{}, buffer::kept_by(std::move(owner), p, sizeof *p));
+  CHECK(a.raw() == p);
+  CHECK_FALSE(a.storage().unique());
+  CHECK_FALSE(a.storage().is_borrowed());
+  any_array b = a;
+  *a.mutable_data<std::int32_t>() = 8;  // of a copy
+  CHECK(a.storage().unique());
+  CHECK(b.item<std::int32_t>() == 7);
+  CHECK_FALSE(watch.expired());
+  b = {};
+  CHECK(watch.expired());
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deft/core/half.hpp>
 #include <deft/core/log.hpp>
 #include <deft/core/ndarray.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <filesystem>
+#include <limits>
 
 #include "../data/temporary_folder.hpp"
 #include "testing.hpp"
@@ -144,6 +147,199 @@ TEST_CASE("F16 and BF16 are read as float") {
     }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("floats are written as F16 and BF16, rounded to nearest, ties to even") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  const float tie = 0x1.01p0f, least = 0x1p-24f;
+  const struct {
+    float value;
+    std::uint16_t brain, half;
+  } cases[] = {{1, 0x3f80, 0x3c00},
+               {tie, 0x3f80, 0x3c04},  // 1.00390625
+               {std::nextafter(tie, 2.f), 0x3f81, 0x3c04},
+               {3.14159274f, 0x4049, 0x4248},
+               {0.1f, 0x3dcd, 0x2e66},
+               {-0.f, 0x8000, 0x8000},
+               {65504, 0x4780, 0x7bff},
+               {std::nextafter(65520.f, 0.f), 0x4780, 0x7bff},
+               {65520, 0x4780, 0x7c00},
+               {-1e6f, 0xc974, 0xfc00},
+               {3.39e38f, 0x7f7f, 0x7c00},
+               {std::numeric_limits<float>::max(), 0x7f80, 0x7c00},
+               {HUGE_VALF, 0x7f80, 0x7c00},
+               {least, 0x3380, 0x0001},
+               {least / 2, 0x3300, 0x0000},
+               {std::nextafter(least / 2, 1.f), 0x3300, 0x0001},
+               {0x1.ffcp-15f, 0x3880, 0x0400},  // the largest of the small ones is a tie
+               {1e-40f, 0x0001, 0x0000},
+               {std::numeric_limits<float>::quiet_NaN(), 0x7fc0, 0x7e00}};
+  std::vector<float> values;
+  for (const auto& c : cases) values.push_back(c.value);
+  const any_array a = any_array::view(
+      dtype::float32, dims{static_cast<std::int64_t>(values.size())}, values.data());
+  write_safetensors(path, {{"brain", a}, {"half", a}, {"wide", a}},
+                    {.types = {{"brain", "BF16"}, {"half", "F16"}, {"not here", "F16"}},
+                     .metadata = {{"format", "pt"}}});
+  const safetensors_file file(path);
+  CHECK(file.metadata() == std::map<std::string, std::string>{{"format", "pt"}});
+  CHECK(file.entries().at("wide").type == "F32");
+  const std::string bytes = testing::read_bytes(path);
+  for (const std::string name : {"brain", "half"}) {
+    const safetensors_entry& e = file.entries().at(name);
+    CHECK(e.type == (name == "half" ? "F16" : "BF16"));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::uint16_t written = 0;
+      std::memcpy(&written, bytes.data() + e.begin + 2 * i, sizeof written);
+      CAPTURE(values[i]);
+      CHECK(written == (name == "half" ? cases[i].half : cases[i].brain));
+    }
+  }
+  for (int bits = 0; bits < 1 << 16; ++bits) {
+    const auto h = static_cast<std::uint16_t>(bits);
+    if (!std::isnan(from_float16(h))) REQUIRE(to_float16(from_float16(h)) == h);
+    if (!std::isnan(from_bfloat16(h))) REQUIRE(to_bfloat16(from_bfloat16(h)) == h);
+  }
+}
+
+TEST_CASE("an array is not written with elements of another type than it can have") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  const auto refusal = [&](const any_array& a, const std::string& type) {
+    return error_of([&] { write_safetensors(path, {{"a", a}}, {.types = {{"a", type}}}); });
+  };
+  const std::string begin = "invalid_argument: [safetensors] " + path + ": cannot hold \"a\": ";
+  CHECK(refusal(any_array::scalar(1.0), "F16") ==
+        begin + "it is to be stored as F16, and is an array of double, not of float");
+  CHECK(refusal(any_array::scalar(1.f), "F64") ==
+        begin + "it is to be stored as F64, and is an array of float, not of double");
+  CHECK(refusal(any_array::scalar(1.f), "F8") ==
+        begin + "it is to be stored as F8, and is an array of float");
+  CHECK(refusal(any_array::scalar(1.f), "F32").empty());
+}
+
+TEST_CASE("arrays of a mapped file are the file, and keep it") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  std::map<std::string, any_array> arrays = some_arrays();
+  arrays.emplace("half", ndarray<float, 3>{1, 2, 3}.array());
+  write_safetensors(path, arrays, {.types = {{"half", "F16"}}});
+  const auto read = read_safetensors(path, {.access = file_access::mapped});
+  CHECK(read == arrays);
+  const std::vector<std::string> copied{"flags", "half"};
+  for (const auto& [name, a] : read) {
+    CAPTURE(name);
+    CHECK(a.storage().unique() == (std::ranges::count(copied, name) > 0));
+    CHECK_FALSE(a.storage().is_borrowed());
+  }
+  const safetensors_model model(path);
+  CHECK(model.read("layer1/w").raw() == model.read("layer1/w").raw());
+  std::filesystem::remove(path);
+  any_array w = model.read("layer1/w");
+  const float* const pages = w.data<float>();
+  w.mutable_data<float>()[0] = 7;  // a copy
+  CHECK(w.data<float>() != pages);
+  CHECK(pages[0] == 1);
+  CHECK(model.read("layer1/w") == arrays.at("layer1/w"));
+}
+
+TEST_CASE("a mapped array that is not at a multiple of its elements' size is copied") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_with(path,
+             R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+             R"("b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},)"
+             R"("c":{"dtype":"F32","shape":[0,2],"data_offsets":[5,5]}})",
+             std::string("x\0\0\x80\x3f", 5));
+  const auto read = read_safetensors(path, {.access = file_access::mapped});
+  CHECK(read.at("b").item<float>() == 1);
+  CHECK(read.at("b").storage().unique());
+  CHECK(read.at("c").shape() == dims{0, 2});
+}
+
+TEST_CASE("a mapped array is compared with its checksum") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_safetensors(path, {{"a", ndarray<float, 1000>().array()}});
+  std::string bytes = testing::read_bytes(path);
+  bytes.back() = 1;
+  testing::write_bytes(path, bytes);
+  CHECK(error_of([&] { safetensors_model(path).read("a"); }) ==
+        "data_loss: [safetensors] " + path + ": the checksum of \"a\" is wrong");
+}
+
+TEST_CASE("names are chosen by patterns") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  const any_array a = any_array::scalar(1.f);
+  write_safetensors(path, {{"encoder.layer.0.weight", a},
+                           {"encoder.layer.0.bias", a},
+                           {"encoder.layer.11.weight", a},
+                           {"pooler.weight", a}});
+  const auto names = [&](std::vector<std::string> patterns) {
+    std::vector<std::string> found;
+    for (const auto& [name, value] : read_safetensors(path, {.names = patterns}))
+      found.push_back(name);
+    return found;
+  };
+  using list = std::vector<std::string>;
+  CHECK(names({"encoder.layer.*.weight"}) ==
+        list{"encoder.layer.0.weight", "encoder.layer.11.weight"});
+  CHECK(names({"pooler.*", "*.?.bias"}) == list{"encoder.layer.0.bias", "pooler.weight"});
+  CHECK(names({"*"}).size() == 4);
+  CHECK(safetensors_model(path).names("*.11*") == list{"encoder.layer.11.weight"});
+  CHECK(error_of([&] {
+          names({"*.weight", "decoder.*"});
+        }) ==
+        "not_found: [safetensors] " + path + " has no array whose name matches \"decoder.*\"");
+}
+
+TEST_CASE("a model in several files is read by its index, or its directory") {
+  const temporary_folder folder;
+  const any_array a = any_array::scalar(1.f), b = any_array::scalar(2.f);
+  const std::string one = "model-00001-of-00002.safetensors",
+                    two = "model-00002-of-00002.safetensors";
+  const std::string index = folder / "model.safetensors.index.json";
+  const auto write_index = [&](const std::string& text) { testing::write_bytes(index, text); };
+  write_safetensors(folder / one, {{"a", a}}, {.metadata = {{"format", "pt"}}});
+  write_safetensors(folder / two, {{"b", b}, {"c", b}}, {.types = {{"b", "F16"}}});
+  write_index(R"({"metadata":{"total_size":8},"weight_map":{"a":")" + one + R"(","b":")" + two +
+              R"(","c":")" + two + R"("}})");
+  const std::map<std::string, any_array> all{{"a", a}, {"b", b}, {"c", b}};
+  CHECK(read_safetensors(index) == all);
+  CHECK(read_safetensors(folder.path().string()) == all);
+  CHECK(read_safetensors(folder.path().string(), {.names = {"b"}}).size() == 1);
+  const safetensors_model model(folder.path().string());
+  CHECK(model.types() ==
+        std::map<std::string, std::string>{{"a", "F32"}, {"b", "F16"}, {"c", "F32"}});
+  CHECK(model.metadata().at("format") == "pt");
+  CHECK(error_of([&] { model.read("d"); }) ==
+        "not_found: [safetensors] " + index + " has no array \"d\"");
+
+  const auto failure = [&](const std::string& text) {
+    write_index(text);
+    return error_of([&] { safetensors_model{index}; });
+  };
+  const std::string begin = "data_loss: [safetensors] " + index;
+  CHECK(failure("{").starts_with(begin + " is not JSON"));
+  CHECK(failure("{}") == begin + ": it has no object \"weight_map\"");
+  CHECK(failure(R"({"weight_map":{"d":")" + one + R"("}})") ==
+        begin + ": " + one + " has no array \"d\"");
+  CHECK(failure(R"({"weight_map":{"a":")" + one + R"(","a":")" + two + R"("}})")
+            .starts_with(begin + " has the key \"a\" twice"));
+  for (const std::string file : {"../x.safetensors", "/x.safetensors", "x.bin", ""})
+    CHECK(failure(R"({"weight_map":{"a":")" + file + R"("}})") ==
+          begin + ": the file of \"a\" is \"" + file + "\"; expected one in the same directory");
+  CHECK(failure(R"({"weight_map":{"a":"none.safetensors"}})").starts_with("not_found: "));
+  std::filesystem::remove(index);
+  CHECK(error_of([&] { read_safetensors(folder.path().string()); }).find("several files") !=
+        std::string::npos);
+  std::filesystem::remove(folder / two);
+  CHECK(read_safetensors(folder.path().string()).size() == 1);
+  std::filesystem::remove(folder / one);
+  CHECK(error_of([&] { read_safetensors(folder.path().string()); }) ==
+        "not_found: [safetensors] " + folder.path().string() + " has no file *.safetensors");
 }
 
 TEST_CASE("an array that deft cannot have is left out, and the reason is said") {

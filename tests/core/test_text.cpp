@@ -69,3 +69,21 @@ TEST_CASE("bytes are UTF-8 by RFC 3629, and the others are escaped") {
     CHECK(as_utf8(text) == escaped);
   }
 }
+
+TEST_CASE("patterns match whole texts") {
+  for (const auto& [pattern, text] :
+       {std::pair("", ""), std::pair("*", ""), std::pair("*", "abc"), std::pair("a*c", "abc"),
+        std::pair("a*c", "ac"), std::pair("a?c", "abc"), std::pair("*b*", "abc"),
+        std::pair("*ab", "aaab"), std::pair("a*b*c", "aXbXbXc"), std::pair("***", "x"),
+        std::pair("a*", "a")}) {
+    CAPTURE(pattern);
+    CHECK(matches(pattern, text));
+  }
+  for (const auto& [pattern, text] :
+       {std::pair("", "a"), std::pair("a", ""), std::pair("a", "ab"), std::pair("?", ""),
+        std::pair("a*c", "abcd"), std::pair("*ab", "abb"), std::pair("a*b*c", "acb")}) {
+    CAPTURE(pattern);
+    CHECK_FALSE(matches(pattern, text));
+  }
+  CHECK_FALSE(matches("*a*a*a*a*a*a*a*b", std::string(2000, 'a')));  // and soon
+}

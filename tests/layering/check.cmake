@@ -36,6 +36,7 @@ set(owners
     "^openssl/"                               "^transport/"
     "^zlib\\.h$"                              "^(data|observe)/"
     "^protozero/"                             "^(data|observe)/"
+    "^utf8proc\\.h$"                          "^data/"
     # Not in what users include, for the time they take to compile.
     "^boost/"                                 "(\\.ipp|^transport/.*|^asio\\.hpp)$"
     "^(iostream|random|regex)$"               "\\.ipp$")

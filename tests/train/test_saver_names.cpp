@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/safetensors.hpp>
 #include <deft/train/saver.hpp>
+#include <filesystem>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
@@ -134,6 +135,42 @@ TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compa
             .starts_with("not_found: [saver] there is no checkpoint \"" + array +
                          "\": the file of that name has no index \"" + array +
                          ".index.json\"; read_npy and read_safetensors read files of other kinds"));
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a model of others in several files is restored by its index or directory") {
+  const temporary_folder folder;
+  const std::string one = "model-00001-of-00002.safetensors",
+                    two = "model-00002-of-00002.safetensors",
+                    index = folder / "model.safetensors.index.json";
+  write_safetensors(folder / one, {{"fc.weight", ndarray<float, 2, 3>{1, 2, 3, 4, 5, 6}.array()}});
+  write_safetensors(folder / two, {{"fc.bias", ndarray<float, 2>{7, 8}.array()}},
+                    {.types = {{"fc.bias", "F16"}}});
+  testing::write_bytes(
+      index, R"({"weight_map": {"fc.weight": ")" + one + R"(", "fc.bias": ")" + two + R"("}})");
+  variable<float, 3, 2> kernel("kernel", zeros());
+  variable<float, 2> bias("bias", zeros());
+  session s;
+  saver of_others(
+      {.named = {{"fc.weight", kernel}, {"fc.bias", bias}}, .transposed = {{"fc.weight", {1, 0}}}});
+  for (const std::string& path : {index, folder.path().string()}) {
+    s.run(initialize_all());
+    CHECK(of_others.compare(path).restorable == std::vector<std::string>{"fc.bias", "fc.weight"});
+    of_others.restore(s, path);
+    CHECK(s.run(kernel) == ndarray<float, 3, 2>{1, 4, 2, 5, 3, 6});
+    CHECK(s.run(bias) == ndarray<float, 2>{7, 8});
+  }
+  const auto arrays = of_others.arrays(s);
+  CHECK(arrays == read_safetensors(folder.path().string()));
+  s.run(bias.assign_add(1.f));
+  CHECK(of_others.arrays(s).at("fc.bias") == ndarray<float, 2>{8, 9}.array());
+  CHECK(arrays.at("fc.bias") == ndarray<float, 2>{7, 8}.array());
+  CHECK(saver().arrays(s).contains("kernel"));
+  std::filesystem::remove(index);
+  std::filesystem::remove(folder / one);
+  std::filesystem::remove(folder / two);
+  CHECK(error_of([&] { of_others.restore(s, folder.path().string()); }) ==
+        "not_found: [safetensors] " + folder.path().string() + " has no file *.safetensors");
 }
 
 TEST_CASE_FIXTURE(own_graph, "names in a file do not forge lines of a log") {

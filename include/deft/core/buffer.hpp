@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/config.hpp>
+#include <memory>
 #include <utility>
 
 namespace deft {
@@ -31,6 +32,7 @@ struct block {
   void* data = nullptr;
   std::size_t capacity = 0;  ///< bytes
   memory* home = nullptr;
+  bool read_only = false;  ///< whoever has the only reference may not write it either
 };
 
 /// The host's memory. Blocks are aligned to 64 bytes. Those of 2 MB and more are aligned to 2 MB,
@@ -81,6 +83,8 @@ class buffer {
   static buffer host(std::size_t bytes) { return buffer(host_memory().allocate(bytes)); }
   /// Memory of the caller, which must outlive every copy of the buffer.
   static buffer borrow(const void* data, std::size_t bytes);
+  /// Memory that is only read, and that `owner` keeps as long as there are copies of the buffer.
+  static buffer kept_by(std::shared_ptr<const void> owner, const void* data, std::size_t bytes);
 
   void reset() noexcept {
     if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -95,9 +99,9 @@ class buffer {
   std::size_t capacity() const { return block_ ? block_->capacity : 0; }
   memory* home() const { return block_ ? block_->home : nullptr; }
   explicit operator bool() const { return block_ != nullptr; }
-  /// Whether this is the only reference to the block, and the block is not borrowed.
+  /// Whether this is the only reference to the block, which may be written then.
   bool unique() const {
-    return block_ && block_->references.load(std::memory_order_acquire) == 1 && !is_borrowed();
+    return block_ && block_->references.load(std::memory_order_acquire) == 1 && !block_->read_only;
   }
   bool is_borrowed() const;
   friend bool operator==(const buffer& a, const buffer& b) { return a.block_ == b.block_; }

@@ -350,6 +350,7 @@ class host_memory_t final : public ext::memory {
   std::size_t limit_ = ext::physical_memory();
 };
 
+/// Memory that others have allocated.
 class borrowed_memory_t final : public ext::memory {
  public:
   ext::block* allocate(std::size_t) override {
@@ -357,6 +358,24 @@ class borrowed_memory_t final : public ext::memory {
   }
   void release(ext::block* b) noexcept override { delete b; }
 };
+struct kept_block : ext::block {
+  std::shared_ptr<const void> owner;
+};
+class kept_memory_t final : public ext::memory {
+ public:
+  ext::block* allocate(std::size_t) override {
+    ext::fail(errc::internal, "memory of an owner cannot be allocated");
+  }
+  void release(ext::block* b) noexcept override { delete static_cast<kept_block*>(b); }
+};
+
+ext::buffer read_only(ext::block* b, ext::memory& home, const void* data, std::size_t bytes) {
+  b->data = const_cast<void*>(data);
+  b->capacity = bytes;
+  b->home = &home;
+  b->read_only = true;
+  return ext::buffer(b);
+}
 
 host_memory_t& host() {
   static auto& m = *new host_memory_t;
@@ -364,6 +383,10 @@ host_memory_t& host() {
 }
 ext::memory& borrowed() {
   static auto& m = *new borrowed_memory_t;
+  return m;
+}
+ext::memory& kept() {
+  static auto& m = *new kept_memory_t;
   return m;
 }
 
@@ -396,11 +419,12 @@ void set_host_memory_limit(std::size_t bytes) { host().set_limit(bytes); }
 namespace ext {
 
 buffer buffer::borrow(const void* data, std::size_t bytes) {
-  auto* b = new block;
-  b->data = const_cast<void*>(data);
-  b->capacity = bytes;
-  b->home = &borrowed();
-  return buffer(b);
+  return read_only(new block, borrowed(), data, bytes);
+}
+buffer buffer::kept_by(std::shared_ptr<const void> owner, const void* data, std::size_t bytes) {
+  auto* b = new kept_block;
+  b->owner = std::move(owner);
+  return read_only(b, kept(), data, bytes);
 }
 
 growing_block::growing_block(std::size_t bytes) : capacity_(whole_pages(bytes)) {

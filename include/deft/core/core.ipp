@@ -6,10 +6,13 @@
 #include <deft/core/buffer.ipp>
 #include <deft/core/crc32c.ipp>
 #include <deft/core/file.ipp>
+#include <deft/core/file_mapping.ipp>
 #include <deft/core/hash.ipp>
 #include <deft/core/num_text.ipp>
 #include <deft/core/printable.ipp>
+#include <deft/core/quantized.ipp>
 #include <deft/core/safetensors.ipp>
+#include <deft/core/safetensors_model.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>
 

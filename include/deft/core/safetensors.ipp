@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/crc32c.hpp>
-#include <deft/core/half.hpp>
+#include <deft/core/stored_elements.hpp>
 #include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
 #include <deft/core/printable.hpp>
@@ -29,23 +29,16 @@ constexpr std::size_t data_alignment = 64;
 constexpr std::string_view metadata_key = "__metadata__";
 // Among the file's metadata, which other readers ignore: checksums of the header, with this one
 // written as zeros, and of each array.
-constexpr std::string_view header_key = "deft.header_crc32c", array_key = "deft.crc32c.";
+constexpr std::string_view own_keys = "deft.", header_key = "deft.header_crc32c",
+                           array_key = "deft.crc32c.";
 
-struct stored_type {
-  std::string_view name;
-  dtype type;                                 ///< of the array
-  float (*widened)(std::uint16_t) = nullptr;  ///< of an element, if the file's are narrower
-
-  std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : ext::size_of_dtype(type); }
-};
 std::string_view name_of_type(dtype t) { return ext::traits_of(t).names.safetensors; }
-/// Empty if there is none.
-std::optional<stored_type> type_of_name(std::string_view name) {
-  if (name == "F16") return stored_type{name, dtype::float32, ext::from_float16};
-  if (name == "BF16") return stored_type{name, dtype::float32, ext::from_bfloat16};
+/// The dtype is none if there is no such type.
+ext::stored_elements stored_as(std::string_view name) {
+  if (name == "F16") return ext::stored_float16;
+  if (name == "BF16") return ext::stored_bfloat16;
   const dtype t = ext::dtype_named(&ext::element_names::safetensors, name);
-  if (t == dtype::none) return {};
-  return stored_type{name, t};
+  return {t, ext::size_of_dtype(t)};
 }
 
 std::string hex(std::uint32_t v) {
@@ -65,11 +58,15 @@ std::optional<std::uint32_t> from_hex(std::string_view text) {
   ext::fail(errc::data_loss, "[safetensors] ", path, ": ", what);
 }
 
+[[noreturn]] void fail_unknown(const std::string& path, const std::string& name) {
+  ext::fail(errc::not_found, "[safetensors] ", path, " has no array \"", ext::printable(name),
+            "\"");
+}
 /// Why deft cannot read an array.
 std::string unsupported_text(const std::string& name, const safetensors_entry& e) {
   return ext::str(
       "\"", ext::printable(name), "\" is ", e.unsupported,
-      type_of_name(e.type)
+      stored_as(e.type).type != dtype::none
           ? ext::str(", and deft's arrays have at most ", max_rank, " axes")
           : ", and deft has no such elements: convert it to F32, or to another type that it has");
 }
@@ -99,8 +96,19 @@ json::object parse_header(const std::string& path, std::string text) {
   return header;
 }
 
+/// An array, and how a file has it.
+struct stored_array {
+  const detail::named_array* array;
+  std::string_view type;
+  ext::stored_elements elements;
+
+  std::uint64_t bytes() const {
+    return static_cast<std::uint64_t>(array->value->elements()) * elements.size;
+  }
+};
 /// Throws invalid_argument for what a file cannot hold.
-void check_array(const std::string& path, const detail::named_array& a) {
+stored_array stored(const std::string& path, const detail::named_array& a,
+                    const std::map<std::string, std::string>& types) {
   const auto refuse = [&](std::string_view why) {
     ext::fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"",
               ext::printable(a.name), "\": ", why);
@@ -110,6 +118,16 @@ void check_array(const std::string& path, const detail::named_array& a) {
   if (a.value->type() == dtype::none) refuse("it is an any_array without a dtype");
   if (name_of_type(a.value->type()).empty())
     refuse(ext::str("the format has no elements of ", a.value->type()));
+  const auto wanted = types.find(std::string(a.name));
+  const std::string_view type =
+      wanted == types.end() ? name_of_type(a.value->type()) : std::string_view(wanted->second);
+  ext::stored_elements e = stored_as(type);
+  if (a.value->type() == dtype::float32 && type == "F16") e = ext::float_in_float16;
+  if (a.value->type() == dtype::float32 && type == "BF16") e = ext::float_in_bfloat16;
+  if (e.type != a.value->type())
+    refuse(ext::str("it is to be stored as ", ext::printable(type), ", and is an array of ",
+                    a.value->type(), e.type == dtype::none ? "" : ext::str(", not of ", e.type)));
+  return {&a, type, e};
 }
 
 safetensors_entry parse_entry(const std::string& path, const std::string& name,
@@ -133,14 +151,14 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
       !offsets->is_array() || offsets->get_array().size() != 2)
     bad();
   e.type = type->get_string().c_str();
-  const auto held = type_of_name(e.type);
+  const ext::stored_elements held = stored_as(e.type);
   const std::size_t rank = shape->get_array().size();
-  if (!held)
+  if (held.type == dtype::none)
     e.unsupported = ext::str("of ", ext::printable(e.type));
   else if (rank > max_rank)
     e.unsupported = ext::str("of rank ", rank);
   else
-    e.element = held->type;
+    e.element = held.type;
   if (rank <= max_rank)
     for (const auto& extent : shape->get_array()) e.shape.push_back(number(extent));
   e.begin = static_cast<std::uint64_t>(number(offsets->get_array()[0]));
@@ -148,7 +166,7 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
   if (end < e.begin) bad();
   e.bytes = end - e.begin;
   if (e.element == dtype::none) return e;
-  std::uint64_t expected = held->bytes();
+  std::uint64_t expected = held.size;
   for (auto extent : e.shape)
     if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected)) bad();
   if (expected != e.bytes || !ext::is_sound(e.shape)) bad();
@@ -157,7 +175,8 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
 
 }  // namespace
 
-safetensors_file::safetensors_file(const std::string& path, const ext::file_roots& roots)
+safetensors_file::safetensors_file(const std::string& path, const ext::file_roots& roots,
+                                   file_access access)
     : path_(path) {
   file_ = roots.open_file(path);
   const std::uint64_t size = ext::file_size(file_, path);
@@ -182,11 +201,15 @@ safetensors_file::safetensors_file(const std::string& path, const ext::file_root
   }
   if (const json::value* metadata = header.if_contains(metadata_key);
       metadata && metadata->is_object())
-    for (const auto& [key, v] : metadata->get_object())
-      if (key.starts_with(array_key) && v.is_string())
-        if (const auto e = entries_.find(std::string(key.substr(array_key.size())));
-            e != entries_.end())
-          e->second.checksum = from_hex(v.get_string());
+    for (const auto& [key, v] : metadata->get_object()) {
+      if (!v.is_string()) continue;
+      if (!key.starts_with(own_keys)) {
+        metadata_.emplace(key, v.get_string());
+      } else if (key.starts_with(array_key)) {
+        const auto e = entries_.find(std::string(key.substr(array_key.size())));
+        if (e != entries_.end()) e->second.checksum = from_hex(v.get_string());
+      }
+    }
 
   std::ranges::sort(parts);
   std::uint64_t at = 0;
@@ -196,37 +219,43 @@ safetensors_file::safetensors_file(const std::string& path, const ext::file_root
   }
   if (at != size - data)
     bad_file(path, ext::str("it has ", size, " bytes, and its header says ", data + at));
+  if (access == file_access::mapped) pages_ = ext::file_mapping(file_, path);
 }
 
 any_array safetensors_file::read(const std::string& name, const std::stop_token& stop,
                                  piecewise each) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end())
-    ext::fail(errc::not_found, "[safetensors] ", path_, " has no array \"", ext::printable(name),
-              "\"");
+  if (found == entries_.end()) fail_unknown(path_, name);
   const safetensors_entry& e = found->second;
   if (e.element == dtype::none)
     ext::fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
-  any_array value(e.element, e.shape);
-  auto* to = static_cast<char*>(value.mutable_raw());
-  const auto widened = type_of_name(e.type)->widened;
+  const ext::stored_elements held = stored_as(e.type);
+  // Any other byte in a bool would be undefined behaviour.
+  const bool in_place = !pages_.bytes().empty() && !held.widen && e.element != dtype::boolean &&
+                        e.begin % held.size == 0;
+  any_array value = in_place ? any_array(e.element, e.shape, pages_.view(e.begin, e.bytes))
+                             : any_array(e.element, e.shape);
+  char* const to = in_place ? nullptr : static_cast<char*>(value.mutable_raw());
   std::vector<std::uint32_t> checksums((e.bytes + piece_bytes - 1) / piece_bytes);
   const auto end_of = [&](std::size_t p) { return std::min(e.bytes, (p + 1) * piece_bytes); };
-  each(static_cast<std::int64_t>(checksums.size()), [&](std::int64_t number) {
-    const auto p = static_cast<std::size_t>(number);
-    std::vector<std::uint16_t> narrow(widened ? chunk_bytes / sizeof(std::uint16_t) : 0);
-    for (std::uint64_t at = p * piece_bytes; at < end_of(p); at += chunk_bytes) {
-      const auto bytes =
-          static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
-      char* const piece = widened ? reinterpret_cast<char*>(narrow.data()) : to + at;
-      check_not_stopped(stop, path_);
-      ext::read_file(file_, path_, e.begin + at, piece, bytes);
-      if (e.checksum) checksums[p] = ext::crc32c({piece, bytes}, checksums[p]);
-      if (widened)
-        std::transform(narrow.begin(), narrow.begin() + static_cast<std::ptrdiff_t>(bytes / 2),
-                       reinterpret_cast<float*>(to) + at / 2, widened);
-    }
-  });
+  if (!in_place || e.checksum)
+    each(static_cast<std::int64_t>(checksums.size()), [&](std::int64_t number) {
+      const auto p = static_cast<std::size_t>(number);
+      std::vector<std::uint16_t> narrow(held.widen ? chunk_bytes / sizeof(std::uint16_t) : 0);
+      for (std::uint64_t at = p * piece_bytes; at < end_of(p); at += chunk_bytes) {
+        const auto bytes =
+            static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
+        check_not_stopped(stop, path_);
+        const char* piece = static_cast<const char*>(value.raw()) + at;
+        if (!in_place) {
+          char* const read = held.widen ? reinterpret_cast<char*>(narrow.data()) : to + at;
+          ext::read_file(file_, path_, e.begin + at, read, bytes);
+          piece = read;
+        }
+        if (e.checksum) checksums[p] = ext::crc32c({piece, bytes}, checksums[p]);
+        if (held.widen) held.widen(piece, bytes / 2, reinterpret_cast<float*>(to) + at / 2);
+      }
+    });
   if (e.checksum) {
     std::uint32_t all = 0;
     for (std::size_t p = 0; p < checksums.size(); ++p)
@@ -239,50 +268,43 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
   return value;
 }
 
-std::map<std::string, any_array> read_safetensors(const std::string& path) {
-  const safetensors_file file(path);
-  std::map<std::string, any_array> arrays;
-  const auto is_supported = [](const auto& named) { return named.second.unsupported.empty(); };
-  const bool none_is = std::ranges::none_of(file.entries(), is_supported);
-  for (const auto& [name, e] : file.entries())
-    if (e.unsupported.empty() || none_is)
-      arrays.emplace(name, file.read(name));
-    else
-      logging::warning("[safetensors] ", path, ": left out: ", unsupported_text(name, e));
-  return arrays;
-}
-
-void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays) {
+void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays,
+                       const safetensors_format& format) {
   std::vector<detail::named_array> list;
   for (const auto& [name, value] : arrays) list.push_back({name, &value});
-  detail::write_safetensors(ext::file_roots::anywhere(), path, std::move(list));
+  detail::write_safetensors(ext::file_roots::anywhere(), path, std::move(list), {}, format);
 }
 
 void detail::write_safetensors(const ext::file_roots& roots, const std::string& path,
-                               std::vector<named_array> arrays, const std::stop_token& stop) {
-  for (const named_array& a : arrays) check_array(path, a);
+                               std::vector<named_array> arrays, const std::stop_token& stop,
+                               const safetensors_format& format) {
+  std::vector<stored_array> all;
+  for (const named_array& a : arrays) all.push_back(stored(path, a, format.types));
   // Arrays of whole cache lines first; then, as the Python package does, the widest elements, so
   // that all are aligned.
-  std::ranges::stable_sort(arrays, std::ranges::greater(), [](const named_array& a) {
-    return std::pair(a.value->bytes() % data_alignment == 0, ext::size_of_dtype(a.value->type()));
+  std::ranges::stable_sort(all, std::ranges::greater(), [](const stored_array& a) {
+    return std::pair(a.bytes() % data_alignment == 0, a.elements.size);
   });
   const std::string unset(8, '0');
-  std::vector<std::string> checksums(arrays.size(), unset);
+  std::vector<std::string> checksums(all.size(), unset);
   // The length does not depend on the checksums.
   const auto header = [&] {
     json::object metadata, root;
+    for (const auto& [key, value] : format.metadata)
+      if (!key.starts_with(own_keys)) metadata.emplace(key, value);
     metadata.emplace(header_key, unset);
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      metadata.emplace(ext::str(array_key, arrays[i].name), checksums[i]);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      metadata.emplace(ext::str(array_key, all[i].array->name), checksums[i]);
     root.emplace(metadata_key, std::move(metadata));
     std::uint64_t at = 0;
-    for (const auto& a : arrays) {
+    for (const auto& a : all) {
+      const dims& shape = a.array->value->shape();
       json::object entry;
-      entry.emplace("dtype", name_of_type(a.value->type()));
-      entry.emplace("shape", json::array(a.value->shape().begin(), a.value->shape().end()));
-      entry.emplace("data_offsets", json::array{at, at + a.value->bytes()});
-      root.emplace(a.name, std::move(entry));
-      at += a.value->bytes();
+      entry.emplace("dtype", a.type);
+      entry.emplace("shape", json::array(shape.begin(), shape.end()));
+      entry.emplace("data_offsets", json::array{at, at + a.bytes()});
+      root.emplace(a.array->name, std::move(entry));
+      at += a.bytes();
     }
     std::string text = json::serialize(root);
     const std::size_t data =
@@ -293,15 +315,23 @@ void detail::write_safetensors(const ext::file_roots& roots, const std::string& 
   const std::size_t length = header().size();
   ext::file_writer file(roots, path);
   std::uint64_t at = sizeof(std::uint64_t) + length;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const any_array& a = *arrays[i].value;
-    const auto* from = static_cast<const char*>(a.raw());
+  std::vector<std::uint16_t> narrow;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ext::stored_elements& e = all[i].elements;
+    const auto* from = static_cast<const char*>(all[i].array->value->raw());
     std::uint32_t checksum = 0;
-    for (std::size_t done = 0; done < a.bytes(); done += chunk_bytes) {
-      const std::size_t bytes = std::min(chunk_bytes, a.bytes() - done);
-      checksum = ext::crc32c({from + done, bytes}, checksum);
+    for (std::uint64_t done = 0; done < all[i].bytes(); done += chunk_bytes) {
+      const auto bytes =
+          static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, all[i].bytes() - done));
+      const char* piece = from + done;
+      if (e.narrow) {
+        narrow.resize(bytes / 2);
+        e.narrow(reinterpret_cast<const float*>(from) + done / 2, narrow.size(), narrow.data());
+        piece = reinterpret_cast<const char*>(narrow.data());
+      }
+      checksum = ext::crc32c({piece, bytes}, checksum);
       check_not_stopped(stop, path);
-      file.write(at, from + done, bytes);
+      file.write(at, piece, bytes);
       at += bytes;
     }
     checksums[i] = hex(checksum);

@@ -91,6 +91,9 @@ bool is_utf8(std::string_view text);
 /// `text` as UTF-8: bytes that are not are written as "\xfc".
 std::string as_utf8(std::string_view text);
 
+/// Whether `text` is what `pattern` says: '*' is any text, also none, and '?' one byte.
+bool matches(std::string_view pattern, std::string_view text);
+
 /// The element of `known` closest to `text`, at most two edits away; `text` itself if it is one of
 /// them, or if none is that close.
 std::string closest(const std::string& text, const std::vector<std::string>& known);

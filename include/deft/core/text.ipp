@@ -118,6 +118,24 @@ std::size_t edits(std::string_view a, std::string_view b) {
 
 namespace ext {
 
+bool matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, after_star = pattern.npos, star_ends = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      after_star = ++p;
+      star_ends = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p, ++t;
+    } else if (after_star != pattern.npos) {
+      p = after_star;
+      t = ++star_ends;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == pattern.npos;
+}
+
 std::string closest(const std::string& text, const std::vector<std::string>& known) {
   std::string found = text;
   std::size_t fewest = 3;

@@ -14,6 +14,7 @@
 #include <deft/core/file.hpp>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,16 @@
 
 namespace deft::detail {
 
-/// A file, plain or gzip (detected by its content), and those of its bytes that have been read but
-/// not consumed.
+/// A member of an archive.
+struct file_part {
+  std::uint64_t begin = 0, bytes = 0;  ///< in the file
+  bool deflated = false;
+  std::uint64_t size = 0;  ///< bytes without compression
+  std::uint32_t crc = 0;   ///< CRC-32 of these
+};
+
+/// A file, plain or gzip (detected by its content), or a part of one, and those of its bytes that
+/// have been read but not consumed.
 class input_file {
  public:
   input_file(const input_file&) = delete;
@@ -34,15 +43,7 @@ class input_file {
   input_file(std::string_view operation, const std::string& file,
              bool (*is_plain)(std::string_view begin) = nullptr)
       : operation_(operation), name_(file), buffer_(1u << 20) {
-    std::error_code e;
-    if (const auto found = std::filesystem::status(file, e); !is_regular_file(found))
-      fail(errc::not_found, "[", operation_, "] ",
-           exists(found) ? str(name_, " is not a file") : str("there is no file ", name_));
-    size_ = std::filesystem::file_size(file, e);
-    if (e) fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", e.message());
-    file_ = file_descriptor(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_)
-      fail(errc::unavailable, "[", operation_, "] cannot open ", name_, ": ", std::strerror(errno));
+    open(file);
     end_ = read_file(buffer_.data(), compressed_bytes);
     const std::string_view begin(buffer_.data(), end_);
     if (!begin.starts_with("\x1f\x8b") || (is_plain && is_plain(begin))) return;
@@ -51,8 +52,25 @@ class input_file {
     if (inflateInit2(&stream_, MAX_WBITS + gzip_alone) != Z_OK) throw std::bad_alloc();
     give_stream(std::exchange(end_, 0));
   }
+  /// `part` of a file, whose bytes are there; `member` is its name. expect_end compares the
+  /// checksum.
+  input_file(std::string_view operation, const std::string& file, const std::string& member,
+             const file_part& part)
+      : operation_(operation),
+        name_(str(file, ": ", member)),
+        buffer_(std::min<std::uint64_t>(part.size, 1u << 20) + 1),
+        part_(part) {
+    open(file);
+    ::lseek(file_.get(), static_cast<off_t>(part.begin), SEEK_SET);
+    size_ = left_ = part.bytes;
+    if (!part.deflated) return;
+    compressed_.resize(compressed_bytes);
+    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
+    inflated_ = Z_OK;
+  }
   virtual ~input_file() { inflateEnd(&stream_); }
 
+  std::string_view operation() const { return operation_; }
   const std::string& name() const { return name_; }
   /// Where in the file an error is: "line 7".
   virtual std::string where() const { return str("at offset ", consumed_); }
@@ -114,29 +132,47 @@ class input_file {
       bad(str("its header announces ", shape, " elements of ", type,
               ", more than the file can hold"));
   }
-  /// Throws data_loss if bytes follow an array's, and if those of a compressed file were corrupt.
+  /// Throws data_loss if bytes follow an array's, and if those of a compressed file or of a part
+  /// were corrupt.
   void expect_end(dtype type, const dims& shape) {
     if (fill(1) > 0) bad(str("it has more bytes than ", shape, " elements of ", type, " need"));
+    if (part_ && (consumed_ != part_->size || crc_ != part_->crc)) bad("its checksum is wrong");
   }
 
  private:
+  void open(const std::string& file) {
+    std::error_code e;
+    if (const auto found = std::filesystem::status(file, e); !is_regular_file(found))
+      fail(errc::not_found, "[", operation_, "] ",
+           exists(found) ? str(name_, " is not a file") : str("there is no file ", name_));
+    size_ = std::filesystem::file_size(file, e);
+    if (e) fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", e.message());
+    file_ = file_descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file_)
+      fail(errc::unavailable, "[", operation_, "] cannot open ", name_, ": ", std::strerror(errno));
+  }
   static std::uint64_t product(std::uint64_t a, std::uint64_t b) {
     std::uint64_t r = 0;
     return __builtin_mul_overflow(a, b, &r) ? ~std::uint64_t{0} : r;
   }
   /// At least a byte and `n` at most, or none at the end of the file.
   std::size_t read_some(char* to, std::size_t n) {
-    return compressed_.empty() ? read_file(to, n) : inflate_some(to, n);
+    const std::size_t got = compressed_.empty() ? read_file(to, n) : inflate_some(to, n);
+    if (part_)
+      crc_ = static_cast<std::uint32_t>(crc32_z(crc_, reinterpret_cast<const Bytef*>(to), got));
+    return got;
   }
   /// The same of the bytes that the file itself has.
   std::size_t read_file(char* to, std::size_t n) {
-    const ssize_t got = ::read(file_.get(), to, n);
+    const ssize_t got =
+        ::read(file_.get(), to, static_cast<std::size_t>(std::min<std::uint64_t>(n, left_)));
     if (got < 0)
       fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", std::strerror(errno));
+    left_ -= static_cast<std::uint64_t>(got);
     return static_cast<std::size_t>(got);
   }
-  /// Bytes that precede corrupt data are returned; the next call throws. Other compressed parts may
-  /// follow the first, and zeros, which fill up blocks.
+  /// Bytes that precede corrupt data are returned; the next call throws. In a file of gzip other
+  /// compressed parts may follow the first, and zeros, which fill up blocks.
   std::size_t inflate_some(char* to, std::size_t n) {
     const auto most = static_cast<unsigned>(std::min<std::size_t>(n, 1u << 30));
     stream_.next_out = reinterpret_cast<Bytef*>(to);
@@ -144,7 +180,8 @@ class input_file {
     while (stream_.avail_out == most) {
       if (inflated_ == Z_MEM_ERROR) throw std::bad_alloc();
       if (inflated_ != Z_OK && inflated_ != Z_STREAM_END)
-        bad(str("its compressed data is corrupt: ", stream_.msg));
+        bad(str("its compressed data is corrupt: ", stream_.msg ? stream_.msg : "no more follows"));
+      if (part_ && inflated_ == Z_STREAM_END) break;
       if (stream_.avail_in == 0) give_stream(read_file(compressed_.data(), compressed_.size()));
       if (stream_.avail_in == 0 && inflated_ == Z_OK) bad("its compressed data is cut off");
       if (stream_.avail_in == 0) break;
@@ -173,6 +210,10 @@ class input_file {
   std::vector<char> compressed_;                             ///< empty if the file is plain
   z_stream stream_{};
   int inflated_ = Z_STREAM_END;  ///< what zlib returned last
+
+  std::optional<file_part> part_;           ///< none: the whole file
+  std::uint64_t left_ = ~std::uint64_t{0};  ///< bytes of the part that are not read
+  std::uint32_t crc_ = 0;                   ///< of what was read of it
 };
 
 }  // namespace deft::detail

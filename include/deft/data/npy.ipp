@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/error.hpp>
-#include <deft/core/half.hpp>
+#include <deft/core/stored_elements.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
@@ -24,6 +24,9 @@ constexpr std::string_view npy_magic("\x93NUMPY", 6);
 class npy_reader : detail::input_file {
  public:
   explicit npy_reader(const std::string& file) : input_file("read_npy", file) {}
+  /// A member of an .npz file.
+  npy_reader(const std::string& file, const std::string& member, const detail::file_part& part)
+      : input_file("read_npz", file, member, part) {}
 
   any_array array() {
     read_header();
@@ -31,9 +34,9 @@ class npy_reader : detail::input_file {
     const auto type = dtype_of_header();
     if (!ext::is_sound(shape_))
       bad_at(in_header(0), ext::str("its shape ", shape_, " is too large"));
-    expect_array(type, shape_, half_ ? sizeof(std::uint16_t) : ext::size_of_dtype(type));
+    expect_array(type, shape_, elements_.size);
     any_array a(type, shape_);
-    if (half_)
+    if (elements_.widen)
       read_halves(a);
     else
       read(a.mutable_raw(), a.bytes(), "elements");
@@ -96,7 +99,8 @@ class npy_reader : detail::input_file {
       parsed_ += static_cast<std::size_t>(end - begin);
       if (parsed_ < header_.size() && header_[parsed_] == 'L') ++parsed_;  // a long of Python 2
       if (shape_.rank() == max_rank)
-        ext::fail(errc::unimplemented, "[read_npy] ", name(), " has a rank above ", max_rank);
+        ext::fail(errc::unimplemented, "[", operation(), "] ", name(), " has a rank above ",
+                  max_rank);
       shape_.push_back(extent);
       if (!accept(',') && next() != ')') bad_header();
     }
@@ -137,13 +141,13 @@ class npy_reader : detail::input_file {
 
   dtype dtype_of_header() {
     const std::string_view element = descr_.substr(std::min<std::size_t>(1, descr_.size()));
-    half_ = element == "f2";
-    const dtype type =
-        half_ ? dtype::float32 : ext::dtype_named(&ext::element_names::numpy, element);
-    if (type != dtype::none) {
-      if (descr_[0] == '>' && ext::size_of_dtype(type) > 1) unsupported("big-endian elements");
+    const dtype named = ext::dtype_named(&ext::element_names::numpy, element);
+    elements_ = element == "f2" ? ext::stored_float16
+                                : ext::stored_elements{named, ext::size_of_dtype(named)};
+    if (elements_.type != dtype::none) {
+      if (descr_[0] == '>' && elements_.size > 1) unsupported("big-endian elements");
       if (fortran_ == "True") unsupported("Fortran order");
-      return type;
+      return elements_.type;
     }
     unsupported(ext::str("elements of type ", ext::printable(descr_)));
   }
@@ -151,7 +155,7 @@ class npy_reader : detail::input_file {
   void read_halves(any_array& a) {
     std::vector<std::uint16_t> stored(static_cast<std::size_t>(a.elements()));
     read(stored.data(), stored.size() * sizeof(std::uint16_t), "elements");
-    std::ranges::transform(stored, a.mutable_data<float>(), &ext::from_float16);
+    elements_.widen(stored.data(), stored.size(), a.mutable_data<float>());
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {
@@ -167,7 +171,7 @@ class npy_reader : detail::input_file {
     bad_at(in_header(parsed_), "its header is not that of an array");
   }
   [[noreturn]] void unsupported(const std::string& what) const {
-    ext::fail(errc::unimplemented, "[read_npy] ", name(), " has ", what,
+    ext::fail(errc::unimplemented, "[", operation(), "] ", name(), " has ", what,
               "; expected f2, f4, f8, i1, i4, i8, u1 or b1, little-endian, in C order");
   }
 
@@ -176,20 +180,18 @@ class npy_reader : detail::input_file {
   std::size_t parsed_ = 0;  ///< of the header
   std::string_view descr_, fortran_;
   bool has_shape_ = false;
-  bool half_ = false;  ///< elements are floats of 16 bits
+  ext::stored_elements elements_;
   dims shape_;
 };
 
-}  // namespace
-
-any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
-
-void write_npy(const std::string& file, const any_array& array) {
-  if (!array.valid()) ext::fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
+/// What precedes the elements of an array. `operation` is named in errors.
+std::string npy_head(std::string_view operation, const std::string& file, const any_array& array) {
+  if (!array.valid())
+    ext::fail(errc::invalid_argument, "[", operation, "] there is no array for ", file);
   const auto& type = ext::traits_of(array.type());
   if (type.names.numpy.empty())
-    ext::fail(errc::invalid_argument, "[write_npy] .npy files cannot hold ", array.type(), ": ",
-              file);
+    ext::fail(errc::invalid_argument, "[", operation, "] .npy files cannot hold ", array.type(),
+              ": ", file);
   std::string header =
       ext::str("{'descr': '", type.size > 1 ? '<' : '|', type.names.numpy,
                "', 'fortran_order': False, 'shape': (", ext::join(array.shape(), ", "),
@@ -201,8 +203,15 @@ void write_npy(const std::string& file, const any_array& array) {
   const auto length = static_cast<std::uint16_t>(header.size());
   std::string head(npy_magic);
   head += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
-  head += header;
+  return head += header;
+}
 
+}  // namespace
+
+any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
+
+void write_npy(const std::string& file, const any_array& array) {
+  const std::string head = npy_head("write_npy", file, array);
   detail::output_file f("write_npy", file);
   f.write(head);
   f.write({static_cast<const char*>(array.raw()), array.bytes()});

@@ -38,8 +38,9 @@ struct checkpoint_index {
 
 /// The last directory in which this thread looked for a checkpoint and found none, for messages.
 std::string& folder_without();
-/// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss,
-/// also for an index that names files which are not its own, in its directory.
+/// The index of a checkpoint, or one made of a `.safetensors` file or what else safetensors_model
+/// reads. Throws not_found or data_loss, also for an index that names files which are not its own,
+/// in its directory.
 checkpoint_index read_index(const std::string& path);
 
 /// Writes the index of the checkpoint `path`. It is made when the save begins: while it is there,

@@ -20,7 +20,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view index_ending = ".index.json", file_ending = ".safetensors";
+constexpr std::string_view index_ending = ".index.json", file_ending = ".safetensors",
+                           model_index_ending = ".safetensors.index.json";
 constexpr std::size_t longest_index = std::size_t{1} << 28;
 
 /// The text before the index itself, up to the checksum of what follows.
@@ -141,13 +142,18 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
   return index;
 }
 
-checkpoint_index index_of_file(const std::string& path) {
-  const safetensors_file file(path);
+/// Of a file, or of a model in several.
+checkpoint_index index_of_model(const std::string& path) {
+  const safetensors_model model(path, file_roots::anywhere(), file_access::copied);
   checkpoint_index index;
   index.path = index.origin = path;
-  for (const auto& [name, e] : file.entries())
+  for (const auto& name : model.names()) {
+    const safetensors_entry& e = model.entry(name);
+    index.origin = model.file_of(name);
     index.tensors.emplace(
-        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
+        name,
+        saved_tensor{split_path(index.origin).second, name, e.unsupported, {e.shape, e.element}});
+  }
   return index;
 }
 
@@ -182,9 +188,11 @@ checkpoint_index read_index(const std::string& path) {
          "[saver] there is no checkpoint \"\": latest_checkpoint gives this name if its folder has "
          "none",
          folder_without().empty() ? "" : str(", as \"", folder_without(), "\" had"));
-  if (path.ends_with(file_ending)) return index_of_file(path);
   const std::string file = str(path, index_ending);
   std::error_code e;
+  if (path.ends_with(file_ending) || path.ends_with(model_index_ending) ||
+      (std::filesystem::is_directory(path, e) && !std::filesystem::exists(file, e)))
+    return index_of_model(path);
   if (!std::filesystem::exists(file, e))
     fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"",
          std::filesystem::is_regular_file(path, e)

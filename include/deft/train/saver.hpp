@@ -94,12 +94,22 @@ class saver {
     return save_counted(s, path, any_variable(step), w);
   }
 
-  /// Gives the variables the values of a checkpoint, or of a `.safetensors` file. Throws not_found
-  /// if there is no such checkpoint, or it lacks variables and `options` do not allow that;
-  /// invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is damaged.
-  /// The variables are then unchanged.
+  /// Gives the variables the values of a checkpoint, or of a model of others: a `.safetensors`
+  /// file, an index of several ("model.safetensors.index.json"), or a directory with one of these.
+  /// Throws not_found if there is no such checkpoint, or it lacks variables and `options` do not
+  /// allow that; invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is
+  /// damaged. The variables are then unchanged.
   checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {},
                                 ext::source_location w = ext::here());
+  /// The values of the variables, by the names and with the axes that they have in files. With the
+  /// types of the model that they came from, a tuned model goes back as it was:
+  ///
+  ///     const safetensors_model original("model");
+  ///     tuning.restore(s, "model");
+  ///     …
+  ///     write_safetensors("tuned.safetensors", tuning.arrays(s),
+  ///                       {.types = original.types(), .metadata = original.metadata()});
+  std::map<std::string, any_array> arrays(session& s, ext::source_location w = ext::here()) const;
   /// What restore would do. Throws not_found or data_loss.
   checkpoint_comparison compare(const std::string& path) const;
 

@@ -384,6 +384,21 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   return found;
 }
 
+std::map<std::string, any_array> saver::arrays(session& s, ext::source_location w) const {
+  const ext::location_scope on_behalf(w);
+  const named_variables all = variables();
+  auto in_graph = as_default(graph_);
+  const ext::scope outside{ext::scope_ref()};
+  std::vector<any_tensor> values;
+  for (const auto& [name, v] : all)
+    values.push_back(to_file(any_tensor(v.handle()), axes_in_file(name)));
+  std::vector<any_array> fetched = s.run(values, w);
+  std::map<std::string, any_array> arrays;
+  auto value = fetched.begin();
+  for (const auto& [name, v] : all) arrays.emplace(name, std::move(*value++));
+  return arrays;
+}
+
 namespace {
 
 /// Those of a directory in their order, without those that cannot be restored.
