@@ -57,6 +57,13 @@ void calls(const tensor<float, dyn, 3>& x, const any_tensor& a, const tensor<std
   one_hot(a, 4, dtype::float64);
   pad(a, {1, 0}, {1, 0});
   pad(a, before<1, 0>, after<0, 0>, 2);
+  a(0, range(1, all), all, newaxis, ellipsis);
+  x(n, range(n, n + 1, 2));
+  x(range<1, all>, at<0>);
+  w(0, range<all, 2>).assign(1);
+  w(range(n, 2)).assign_add(w(range(0, 1)));
+  const any_variable v(w);
+  v(0).assign_sub(a);
   expand_dims(a, axis<0>);
   expand_dims(x, axes{1});
   broadcast_to(a, {2, 3});

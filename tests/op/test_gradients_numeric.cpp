@@ -212,6 +212,10 @@ const cases& all_cases() {
     });
     // Where it computes the size alone, of which `dyn` does not mean up to the end.
     add("slice", {dims{4, 5}}, [=](const tensors& x) { return slice(x[0], {1, 0}, {first(), 2}); });
+    add("slice", {dims{4, 5}},
+        [=](const tensors& x) { return x[0](range(all, all, -2), range(first(), all, 3)) * 2; });
+    add("slice", {dims{6, 2}}, [=](const tensors& x) { return x[0](range(-1, first(), -2), 1); });
+    add("slice", {dims{2, 7}}, [](const tensors& x) { return x[0](newaxis, -1, range(1, 6, 4)); });
     add("pad", {dims{2, 3}, dims{4, 3}}, [=](const tensors& x) {
       const detail::run_extents at("pad", "number", {first(), 0}, x[0].type(), here());
       return node(record_of<op::pad>, encode(op::pad{at.known, {}, 0.7}),

@@ -9,6 +9,7 @@
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
+#include <deft/op/assign_slice.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
@@ -89,6 +90,7 @@
 #include <deft/op/stack.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
+#include <deft/op/subscript.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 #include <deft/op/tanh.hpp>
@@ -134,9 +136,10 @@ using catalog = op_list<
     softmax_cross_entropy_grad,
     // values and state
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
-    read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
-    is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
-    save_tensors, snapshot_variables, restore_tensors,
+    read_variable, assign, initialize, assign_add, assign_sub, assign_slice, assign_add_slice,
+    assign_sub_slice, scatter_sub, scatter_update, is_initialized, await_initialized,
+    value_generation, begin_restoring, end_restoring, save_tensors, snapshot_variables,
+    restore_tensors,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_fold,
     fused_update, feed, send, recv, copy>;

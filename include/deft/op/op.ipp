@@ -6,6 +6,7 @@
 #include <deft/op/argmax.ipp>
 #include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
+#include <deft/op/assign_slice.ipp>
 #include <deft/op/avg_pool.ipp>
 #include <deft/op/base/pooling.ipp>
 #include <deft/op/base/random.ipp>
@@ -57,6 +58,7 @@
 #include <deft/op/softmax_cross_entropy.ipp>
 #include <deft/op/split.ipp>
 #include <deft/op/stack.ipp>
+#include <deft/op/subscript.ipp>
 #include <deft/op/sum.ipp>
 #include <deft/op/sum_to.ipp>
 #include <deft/op/transpose.ipp>
