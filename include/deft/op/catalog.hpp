@@ -25,6 +25,8 @@
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/extents.hpp>
 #include <deft/op/fill.hpp>
+#include <deft/op/flatten.hpp>
+#include <deft/op/flip.hpp>
 #include <deft/op/floor.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/gelu.hpp>
@@ -50,6 +52,7 @@
 #include <deft/op/min.hpp>
 #include <deft/op/minimum.hpp>
 #include <deft/op/mod.hpp>
+#include <deft/op/move_axis.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/name.hpp>
 #include <deft/op/neg.hpp>
@@ -71,7 +74,9 @@
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
+#include <deft/op/repeat.hpp>
 #include <deft/op/reshape.hpp>
+#include <deft/op/roll.hpp>
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
 #include <deft/op/sigmoid.hpp>
@@ -87,13 +92,16 @@
 #include <deft/op/split.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
+#include <deft/op/squeeze.hpp>
 #include <deft/op/stack.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/subscript.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
+#include <deft/op/swap_axes.hpp>
 #include <deft/op/tanh.hpp>
+#include <deft/op/tile.hpp>
 #include <deft/op/transpose.hpp>
 #include <deft/op/truncated_normal.hpp>
 #include <deft/op/unstack.hpp>
