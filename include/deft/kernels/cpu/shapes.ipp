@@ -42,12 +42,18 @@ class kernel_of<spec::broadcast_to> final : public spec::broadcast_to {
     const std::int64_t pieces = (n + piece - 1) / piece;
     const std::int64_t some = std::max<std::int64_t>(1, moved_bytes / size_ / piece);
     parallel_chunks((all * pieces + some - 1) / some, cost_, [&](std::int64_t p) {
-      for (std::int64_t i = p * some; i < std::min(all * pieces, (p + 1) * some); ++i) {
+      const std::int64_t last = std::min(all * pieces, (p + 1) * some);
+      for (std::int64_t i = p * some; i < last;) {
         const std::int64_t r = i / pieces, begin = i % pieces * piece;
+        // Rows of one plane at once; of a row in pieces, one of these.
+        const std::int64_t count = pieces > 1 ? 1 : std::min(last - i, rows - r % rows);
         const char* at = nullptr;
         layout_.addresses(r / rows, in, &at);
         at += r % rows * layout_.rise(0) + begin * layout_.step(0);
-        copy(reinterpret_cast<const T*>(at), out + r * n + begin, std::min(piece, n - begin));
+        T* to = out + r * n + begin;
+        for (std::int64_t k = 0; k < count; ++k, at += layout_.rise(0), to += n)
+          copy(reinterpret_cast<const T*>(at), to, std::min(piece, n - begin));
+        i += count;
       }
     });
   }
