@@ -21,10 +21,11 @@ struct all_t {};
 struct newaxis_t {};
 /// What `ellipsis` returns.
 struct ellipsis_t {};
-// Subscripts by their names alone, as in x(all). They are functions, which variables of programs
-// may be named like: compilers do not warn of those.
+// Their names alone are subscripts, as in x(all). They name functions: compilers do not warn of a
+// program's variable that hides one, as they do where it hides a variable.
 
-/// All of an axis, as a subscript; an open end, as a bound: `x(all, range(2, all))`.
+/// All of an axis, as a subscript; an open end, as a bound: `x(all, range(2, all))`. In .cu files,
+/// where CUDA has a function of that name, it is `deft::all`.
 constexpr all_t all() { return {}; }
 /// A new axis of extent 1, as a subscript: `x(all, newaxis)` of (4,3) is (4,1,3).
 constexpr newaxis_t newaxis() { return {}; }
@@ -90,11 +91,11 @@ struct axis_interval {
   }
   /// How many elements; `dyn` where only a run knows; -2 if they are not in the axis.
   constexpr std::int64_t count(std::int64_t extent) const {
-    if (extent == dyn && begin.from_end != end.from_end) return dyn;
-    const std::int64_t n =
-        end.in(extent == dyn ? 0 : extent) - begin.in(extent == dyn ? 0 : extent);
-    if (n < 0 || (extent != dyn && (begin.in(extent) < 0 || end.in(extent) > extent))) return -2;
-    return op::slice::stepped(n, step);
+    const bool known = extent != dyn;
+    if (!known && begin.from_end != end.from_end) return dyn;
+    const std::int64_t first = begin.in(known ? extent : 0), last = end.in(known ? extent : 0);
+    if (last < first || (known && (first < 0 || last > extent))) return -2;
+    return op::slice::stepped(last - first, step);
   }
 
  private:
