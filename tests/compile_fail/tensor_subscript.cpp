@@ -1,4 +1,4 @@
-// build error: x\[i\]: a tensor's elements are not read while the graph is written: gather\(x, i\)
+// build error: x\[i\]: subscripts are in parentheses: x\(i\), x\(range\(2, 5\), all\);
 // got: takes<element_access,int>
 #include <deft/expr.hpp>
 using namespace deft;

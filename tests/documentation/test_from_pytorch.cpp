@@ -63,6 +63,20 @@ TEST_CASE_FIXTURE(own_graph, "tensors: torch's names and deft's") {
   CHECK(value(reshape(x, shape<dyn, 2, 3>))(0, 1, 0) == 4);
   CHECK(value(transpose(x, perm<1, 0>))(5, 1) == 1);
   CHECK(value(expand_dims(x, axis<1>)).rank() == 3);
+  CHECK(value(x(0))(5) == 6);
+  CHECK(value(x(all, range<1, 3>))(1, 0) == 5);
+  CHECK(value(x(ellipsis, -1))(1) == 1);
+  CHECK(value(x(all, newaxis)).rank() == 3);
+  CHECK(value(flatten(x)).extent(0) == 12);
+  CHECK(value(squeeze(x(newaxis), axis<0>)).rank() == 2);
+  CHECK(value(swap_axes(x, axis<0, 1>))(5, 1) == 1);
+  CHECK(value(move_axis(x, axis<0>, axis<1>))(5, 1) == 1);
+  CHECK(value(flip(x, axis<1>))(0, 0) == 6);
+  CHECK(value(roll(x, 1, axis<1>))(0, 0) == 6);
+  CHECK(value(repeat<2>(x, axis<1>))(0, 11) == 6);
+  CHECK(value(tile(x, copies<2, 1>))(3, 0) == 6);
+  CHECK(value(pad(x, before<0, 2>, after<0, 0>, pad_mode::reflect))(0, 0) == 3);
+  CHECK(value(pad(x, {0, 2}, {0, 0}, pad_mode::edge)).data<float>()[1] == 1);
   CHECK(value(concat(axis<0>, x, x)).extent(0) == 4);
   CHECK(value(stack(axis<0>, x, x)).rank() == 3);
   CHECK(value(where(x > 3.f, x, 0.f))(0, 0) == 0);
@@ -83,6 +97,17 @@ TEST_CASE_FIXTURE(own_graph, "tensors: torch's names and deft's") {
   CHECK(s.run(one_hot<6>(ids), ids = {5})(0, 5) == 1);
   CHECK(s.run(matmul(x, transpose(y, perm<1, 0>)), x = rows, y = rows)(0, 1) == 56);
   CHECK(s.run(einsum("ij,kj->ik"_es, x, y), x = rows, y = rows)(0, 1) == 56);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a part of a variable is assigned") {
+  variable<float, 6, 4> cache("cache", zeros());
+  placeholder<float, dyn, 6> x("x");
+  placeholder<std::int32_t> i("i");
+  session s;
+  s.run(initialize_all());
+  s.run(cache(all, i).assign(sum(x, axis<0>)), x = {{1, 2, 3, 4, 5, 6}, {1, 1, 1, 1, 1, 1}}, i = 2);
+  CHECK(s.run(cache)(5, 2) == 7);
+  CHECK(s.run(cache)(5, 1) == 0);
 }
 
 TEST_CASE_FIXTURE(own_graph, "gradients, by hand and by an optimizer") {

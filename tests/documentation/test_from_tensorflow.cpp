@@ -335,6 +335,14 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   tensor<float, dyn, 1> row_maxima = max(x, axis<1>, keepdims);
   tensor<std::int64_t, dyn> classes = argmax(x, axis<1>);
   tensor<float, dyn, 2> inner = slice(x, at<0, 1>, shape<dyn, 2>);
+  tensor<float, dyn, 2> same_inner = x(all, range<1, 3>);
+  tensor<float, 4> last = x(-1);
+  tensor<float, dyn, 4, 1> apart = x(ellipsis, newaxis);
+  tensor<float, dyn, 4> reversed = x(range(all, all, -1));
+  tensor<float, dyn, 4> flipped = flip(x, axis<1>);
+  tensor<float, dyn, 4> rolled = roll(x, 1, axis<1>);
+  tensor<float, dyn, 8> twice = tile(x, copies<1, 2>);
+  tensor<float, dyn, 7> reflected = pad(x, before<0, 1>, after<0, 2>, pad_mode::reflect);
   auto [left, right] = split<2>(x, axis<1>);
   tensor<float, 2, 2> both = stack(axis<1>, a, b);
   std::array<tensor<float, dyn>, 4> columns = unstack(x, axis<1>);
@@ -344,6 +352,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   tensor<float, 4> joined = concat(axis<0>, a, b);
   auto [sum_at_a, sum_at_b] = all_reduce(a, b);
   tensor<float, 2, 1> column = expand_dims(a, axis<1>);
+  tensor<float, 2> squeezed = squeeze(column, axis<1>);
   tensor<float, 2> taken = gather(a, i);
   tensor<float, 2, 10> hot = one_hot<10>(i);
   tensor<float, 2> chosen = where(p && !q, a, maximum(a, b));
@@ -372,6 +381,9 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   CHECK(s.run(total, x = value) == 36);
   CHECK(s.run(chosen) == ndarray<float, 2>{1, 2});
   CHECK(s.run(whole) == ndarray<std::int32_t, 2>{1, 2});
+  CHECK(s.run(same_inner, x = value) == s.run(inner, x = value));
+  CHECK(s.run(reflected, x = value)(0, 6) == 2);
+  s.run(last, apart, reversed, flipped, rolled, twice, squeezed, x = value);
   s.run(row_maxima, turned, pairs, joined, column, taken, hot, wider, unchanged, activation, losses,
         features, halved, smooth, noise, nothing, x = value);
 }

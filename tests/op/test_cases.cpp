@@ -57,6 +57,32 @@ const std::map<std::string, tested>& all_tested() {
     const auto number = [](const std::vector<attr_value>& a, std::size_t i) {
       return std::get<std::int64_t>(a[i]);
     };
+    const auto moving = [&](const char* name, std::vector<std::string> names,
+                            std::vector<attr_value> proper, auto write) {
+      m[name] = {nullptr, std::move(names), std::move(proper),
+                 [=](auto& in, auto& a) { return tensors{write(in[0], a)}; }};
+    };
+    const attr_value zero = std::int64_t{0}, list = integers{};
+    const auto axes_in = [](const attr_value& v) { return axes(dims_in(v)); };
+    moving("flip", {"axes"}, {list}, [=](auto& x, auto& a) { return flip(x, axes_in(a[0])); });
+    moving("flatten", {"axis"}, {zero},
+           [=](auto& x, auto& a) { return flatten(x, axes{number(a, 0)}); });
+    moving("move_axis", {"from", "to"}, {list, list},
+           [=](auto& x, auto& a) { return move_axis(x, axes_in(a[0]), axes_in(a[1])); });
+    moving("pad_edge", {"before", "after"}, {list, list},
+           [](auto& x, auto& a) { return pad(x, dims_in(a[0]), dims_in(a[1]), pad_mode::edge); });
+    moving("pad_reflect", {"before", "after"}, {list, list}, [](auto& x, auto& a) {
+      return pad(x, dims_in(a[0]), dims_in(a[1]), pad_mode::reflect);
+    });
+    moving("repeat", {"axis", "times"}, {zero, zero},
+           [=](auto& x, auto& a) { return repeat(x, axes{number(a, 0)}, number(a, 1)); });
+    moving("roll", {"shift", "axis"}, {zero, zero},
+           [=](auto& x, auto& a) { return roll(x, number(a, 0), axes{number(a, 1)}); });
+    moving("squeeze", {"axes"}, {list},
+           [=](auto& x, auto& a) { return squeeze(x, axes_in(a[0])); });
+    moving("swap_axes", {"axes"}, {list},
+           [=](auto& x, auto& a) { return swap_axes(x, axes_in(a[0])); });
+    moving("tile", {"times"}, {list}, [](auto& x, auto& a) { return tile(x, dims_in(a[0])); });
     m["expand_dims"] = {nullptr, {"axes"}, {integers{}}, [](auto& in, auto& a) {
                           return tensors{expand_dims(in[0], axes(dims_in(a[0])))};
                         }};

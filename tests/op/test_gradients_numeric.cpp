@@ -212,6 +212,18 @@ const cases& all_cases() {
     });
     // Where it computes the size alone, of which `dyn` does not mean up to the end.
     add("slice", {dims{4, 5}}, [=](const tensors& x) { return slice(x[0], {1, 0}, {first(), 2}); });
+    add("slice", {dims{4, 5}},
+        [=](const tensors& x) { return x[0](range(all, all, -2), range(first(), all, 3)) * 2; });
+    add("slice", {dims{6, 2}}, [=](const tensors& x) { return x[0](range(-1, first(), -2), 1); });
+    add("slice", {dims{2, 7}}, [](const tensors& x) { return x[0](newaxis, -1, range(1, 6, 4)); });
+    add("pad", {dims{2, 3}}, [](const tensors& x) {
+      return pad(x[0], {1, 2}, {0, 1}, pad_mode::reflect) +
+             pad(x[0], {0, 1}, {1, 2}, pad_mode::edge);
+    });
+    add("concat", {dims{3, 4}},
+        [=](const tensors& x) { return roll(x[0], first(), axis<1>) * flip(x[0], axis<0>); });
+    add("broadcast_to", {dims{2, 3}},
+        [](const tensors& x) { return repeat(x[0], axis<0>, 3) * tile(x[0], copies<3, 1>); });
     add("pad", {dims{2, 3}, dims{4, 3}}, [=](const tensors& x) {
       const detail::run_extents at("pad", "number", {first(), 0}, x[0].type(), here());
       return node(record_of<op::pad>, encode(op::pad{at.known, {}, 0.7}),

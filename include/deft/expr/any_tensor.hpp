@@ -62,6 +62,12 @@ class any_tensor : public detail::expression_base {
   /// Number of axes; 0 for a scalar. Throws as type does.
   int rank() const { return shape().rank(); }
 
+  /// A part of it, as of a tensor<T, E…>.
+  template <class... S>
+  requires detail::subscripts<S...> any_tensor operator()(const S&... s) const {
+    return subscripted(*this, s...);
+  }
+
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const any_tensor& a, const any_tensor& b) {
     return ext::origin_of(a.output_) == ext::origin_of(b.output_);

@@ -52,6 +52,10 @@ class call : public detail::typed_base {
   explicit call(detail::written w) : written_(std::move(w)) {}
   const detail::written& as_written() const { return written_; }
 
+  template <class... S>
+  requires detail::subscripts<S...>
+  auto operator()(const S&... s) const { return subscripted(*this, s...); }
+
   template <class B>
   requires std::same_as<B, bool>
   explicit operator B() const {

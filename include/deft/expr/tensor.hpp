@@ -160,6 +160,13 @@ class tensor : public detail::feed_forms<T, E...> {
   }
   /// @endcond
 
+  /// A part of it: `x(i)` without the axis, `x(range(2, 5), all)`, `x(all, newaxis)`; axes without
+  /// a subscript are taken whole. See op/subscript.hpp. Throws invalid_argument, in the run for
+  /// what only that knows, if there is no such part.
+  template <class... S>
+  requires detail::subscripts<S...>
+  auto operator()(const S&... s) const { return subscripted(*this, s...); }
+
   /// Whether the handle refers to a value: false for one that was never assigned.
   bool valid() const { return static_cast<bool>(output_); }
   /// The node's output, for those who extend the engine. Throws failed_precondition if empty.

@@ -67,7 +67,7 @@ template <class Op, class T>
 void compile_user_op();
 
 struct refused;
-struct element_access;  // `x[i]`, `x(i)` and `for (auto e : x)` as messages name them
+struct element_access;  // `x[i]` and `for (auto e : x)` as messages name them
 
 /// The iterator of a range-based for over an expression. (It refuses the loop, not begin(), which
 /// is instantiated by every test whether an expression is a range, as in std::span.)
@@ -89,16 +89,8 @@ struct expression_base {
   template <class Index, class R = refused>
   R operator[](const Index&) const {
     static_assert(takes<element_access, Index>,
-                  "x[i]: a tensor's elements are not read while the graph is written: "
-                  "gather(x, i) is the row i, s.run(x) yields an ndarray, which is indexed v(i)");
-    return R();
-  }
-  template <std::integral... Index, class R = refused>
-  R operator()(Index...) const {
-    static_assert(takes<element_access, Index...>,
-                  "x(i): a tensor's elements are neither read nor set while the graph is "
-                  "written: gather(x, i) is the row i, s.run(x) yields an ndarray, which is "
-                  "indexed v(i)");
+                  "x[i]: subscripts are in parentheses: x(i), x(range(2, 5), all); s.run(x) yields "
+                  "an ndarray, which is indexed v(i)");
     return R();
   }
   template <class R = refused>
@@ -150,6 +142,21 @@ template <class X>
 using shape_type_of = typename std::remove_cvref_t<X>::shape_type;
 template <class X>
 inline constexpr dims extents_of = shape_type_of<X>::value;
+
+}  // namespace ext
+
+namespace detail {
+
+/// Whether x(s) may be written for an S: op/subscript.hpp adds ranges and tags.
+template <class S>
+inline constexpr bool is_subscript =
+    (std::integral<S> && !std::same_as<S, bool>) || ext::expression<S>;
+template <class... S>
+concept subscripts = sizeof...(S) > 0 && (is_subscript<S> && ...);
+
+}  // namespace detail
+
+namespace ext {
 
 /// Two operands of an operator, one of them an expression.
 template <class X, class Y>

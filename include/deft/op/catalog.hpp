@@ -9,6 +9,7 @@
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
+#include <deft/op/assign_slice.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
@@ -27,6 +28,8 @@
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/extents.hpp>
 #include <deft/op/fill.hpp>
+#include <deft/op/flatten.hpp>
+#include <deft/op/flip.hpp>
 #include <deft/op/floor.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/gelu.hpp>
@@ -52,6 +55,7 @@
 #include <deft/op/min.hpp>
 #include <deft/op/minimum.hpp>
 #include <deft/op/mod.hpp>
+#include <deft/op/move_axis.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/name.hpp>
 #include <deft/op/neg.hpp>
@@ -74,7 +78,9 @@
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
+#include <deft/op/repeat.hpp>
 #include <deft/op/reshape.hpp>
+#include <deft/op/roll.hpp>
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
 #include <deft/op/sigmoid.hpp>
@@ -90,12 +96,16 @@
 #include <deft/op/split.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
+#include <deft/op/squeeze.hpp>
 #include <deft/op/stack.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
+#include <deft/op/subscript.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
+#include <deft/op/swap_axes.hpp>
 #include <deft/op/tanh.hpp>
+#include <deft/op/tile.hpp>
 #include <deft/op/transpose.hpp>
 #include <deft/op/truncated_normal.hpp>
 #include <deft/op/unstack.hpp>
@@ -138,9 +148,10 @@ using catalog = op_list<
     softmax_cross_entropy_grad,
     // values and state
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
-    read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
-    is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
-    save_tensors, snapshot_variables, restore_tensors,
+    read_variable, assign, initialize, assign_add, assign_sub, assign_slice, assign_add_slice,
+    assign_sub_slice, scatter_sub, scatter_update, is_initialized, await_initialized,
+    value_generation, begin_restoring, end_restoring, save_tensors, snapshot_variables,
+    restore_tensors,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_fold,
     fused_update, feed, send, recv, copy>;

@@ -6,6 +6,7 @@
 #include <deft/op/argmax.ipp>
 #include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
+#include <deft/op/assign_slice.ipp>
 #include <deft/op/avg_pool.ipp>
 #include <deft/op/base/pooling.ipp>
 #include <deft/op/base/random.ipp>
@@ -24,6 +25,8 @@
 #include <deft/op/expand_dims.ipp>
 #include <deft/op/extents.ipp>
 #include <deft/op/fill.ipp>
+#include <deft/op/flatten.ipp>
+#include <deft/op/flip.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>
 #include <deft/op/gradients.ipp>
@@ -35,6 +38,7 @@
 #include <deft/op/max_pool.ipp>
 #include <deft/op/mean.ipp>
 #include <deft/op/min.ipp>
+#include <deft/op/move_axis.ipp>
 #include <deft/op/name.ipp>
 #include <deft/op/no_op.ipp>
 #include <deft/op/one_hot.ipp>
@@ -51,7 +55,9 @@
 #include <deft/op/plan/unfuse.ipp>
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
+#include <deft/op/repeat.ipp>
 #include <deft/op/reshape.ipp>
+#include <deft/op/roll.ipp>
 #include <deft/op/save.ipp>
 #include <deft/op/scatter.ipp>
 #include <deft/op/size_of.ipp>
@@ -59,7 +65,9 @@
 #include <deft/op/softmax.ipp>
 #include <deft/op/softmax_cross_entropy.ipp>
 #include <deft/op/split.ipp>
+#include <deft/op/squeeze.ipp>
 #include <deft/op/stack.ipp>
+#include <deft/op/subscript.ipp>
 #include <deft/op/sum.ipp>
 #include <deft/op/sum_to.ipp>
 #include <deft/op/transpose.ipp>

@@ -103,6 +103,36 @@ auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 
   } else
     return pad(any_tensor(x), before.value, after.value, value, w);
 }
+/// What `pad` takes the added elements from, where they are not of one value.
+enum class pad_mode : std::uint8_t {
+  reflect,  ///< what lies on the other side of the first and the last element: {3, 2, 1, 2, 3, 2,
+            ///< 1}
+  edge,     ///< the first and the last element: {1, 1, 1, 2, 3, 3, 3}
+};
+/// x with elements in front of it and behind it along each axis that are its own, as numpy.pad with
+/// this mode: `pad(x, {2}, {2}, pad_mode::reflect)` of {1, 2, 3} is {3, 2, 1, 2, 3, 2, 1}.
+/// Throws invalid_argument as above, and, in the run for extents that only that knows, where there
+/// are fewer elements than are to be added: reflected ones do not include the first and the last.
+any_tensor pad(const any_tensor& x, const dims& before, const dims& after, pad_mode mode,
+               ext::source_location w = ext::here());
+/// The same, known at compile time.
+template <ext::expression X, std::int64_t... B, std::int64_t... A, class K = ext::kernels_for<X>>
+auto pad(const X& x, before_t<B...> before, after_t<A...> after, pad_mode mode,
+         ext::source_location w = ext::here()) {
+  if constexpr (ext::typed_expression<X>) {
+    using From = ext::shape_type_of<X>;
+    if constexpr (!detail::can_pad<From, before_t<B...>, after_t<A...>>) {
+      static_assert(detail::takes<op::pad, detail::got<X>, before_t<B...>, after_t<A...>>,
+                    "[pad] expects a number of elements before and after each axis, and got "
+                    "others");
+      return detail::refused();
+    } else
+      return ext::tensor_of<ext::value_type_of<X>,
+                            detail::padded<From, before_t<B...>, after_t<A...>>>(
+          pad(any_tensor(detail::any_lower<K>(x, w)), before.value, after.value, mode, w).handle());
+  } else
+    return pad(any_tensor(x), before.value, after.value, mode, w);
+}
 /// @cond refused
 template <ext::expression X, class... Given>
 requires(sizeof...(Given) < 2 || detail::starts_with_number<Given...>) detail::refused

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <deft/op/add.hpp>
+#include <deft/op/broadcast_to.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/pad.hpp>
+#include <deft/op/size_of.hpp>
 #include <deft/op/slice.hpp>
+#include <deft/op/sub.hpp>
 
 namespace deft {
 
@@ -54,6 +57,47 @@ any_tensor pad(const any_tensor& x, const dims& before, const dims& after, doubl
   if (before == none && after == none && o.value_fits(x.type())) return x;
   const ext::output in[] = {x.handle()};
   return detail::apply_any(o, in, w);
+}
+
+any_tensor pad(const any_tensor& x, const dims& before, const dims& after, pad_mode mode,
+               ext::source_location w) {
+  dims out;
+  if (!op::pad{before, after}.shape(x.shape(), out))
+    detail::refuse_call(
+        x,
+        ext::str("[pad] expects numbers of elements before and after each axis of ", x.shape(),
+                 ", and got ", ext::list_text(before), " and ", ext::list_text(after)),
+        w);
+  any_tensor all = x;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t b = before[axis], a = after[axis], n = x.shape()[axis];
+    if (b == 0 && a == 0) continue;
+    const bool reflects = mode == pad_mode::reflect;
+    if (n != dyn && std::max(a, b) > (reflects ? n - 1 : n * ext::max_elements))
+      detail::refuse_call(
+          x,
+          ext::str("[pad] axis ", axis, " of ", x.shape(), " has too few elements for ",
+                   std::max(a, b), " on one side: ", reflects ? "one more is needed" : "none"),
+          w);
+    const axes along{axis};
+    const auto from_end = [&](std::int64_t i) {
+      if (n != dyn) return detail::size_argument(n - i);
+      return detail::size_argument(detail::size_along(all, &along, w) - i);
+    };
+    const auto added = [&](const detail::size_argument& reflected,
+                           const detail::size_argument& edge, std::int64_t count) {
+      if (reflects) return detail::slice_along(all, axis, reflected, count, -1, w);
+      dims to = dims::filled(x.rank(), dyn);  // what it has
+      to[axis] = count;
+      return broadcast_to(detail::slice_along(all, axis, edge, 1, 1, w), to, w);
+    };
+    std::vector<any_tensor> parts;
+    if (b > 0) parts.push_back(added(1, 0, b));
+    parts.push_back(all);
+    if (a > 0) parts.push_back(added(from_end(a + 1), from_end(1), a));
+    all = concat(along, parts, w);
+  }
+  return all;
 }
 
 any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims& size,

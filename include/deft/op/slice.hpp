@@ -2,6 +2,7 @@
 // deft/op/slice.hpp: a rectangular part of a tensor.
 #pragma once
 #include <deft/op/extents.hpp>
+#include <vector>
 
 namespace deft::op {
 struct slice {
@@ -13,11 +14,35 @@ struct slice {
   dims begin;  ///< of each axis, the first index taken; `dyn`: the last input says it
   /// Extents; `dyn`: up to the end, or what the second input says. Empty where that has the shape.
   dims size;
-  static constexpr auto fields =
-      field_list(field{"begin", &slice::begin}, field{"size", &slice::size});
+  /// Of each axis, n: of these elements every n-th, from the first on, or from the last to the
+  /// first if n is negative. Empty: all.
+  dims step = {};
+  static constexpr auto fields = field_list(
+      field{"begin", &slice::begin}, field{"size", &slice::size}, field{"step", &slice::step});
+
+  /// How many a step of `by` takes of n elements.
+  static constexpr std::int64_t stepped(std::int64_t n, std::int64_t by) {
+    return n <= 0 ? n : (n - 1) / (by < 0 ? -by : by) + 1;
+  }
+  /// The result's extents if `all` are those before `step`.
+  constexpr dims stepped(dims all) const {
+    for (int i = 0; i < step.n; ++i) all.e[i] = stepped(all.e[i], step.e[i]);
+    return all;
+  }
+  /// Whether `step` has a number for each of so many axes that is one.
+  constexpr bool has_steps(int rank) const {
+    for (auto s : step)
+      if (s == 0 || s > max_elements || s < -max_elements) return false;
+    return step.n == 0 || step.n == rank;
+  }
 
   /// The shape rule; false if x has no such part. A first index may be `dyn`.
   constexpr bool shape(const dims& x, dims& out) const {
+    if (!extents_before_steps(x, out) || !has_steps(x.n)) return false;
+    out = stepped(out);
+    return true;
+  }
+  constexpr bool extents_before_steps(const dims& x, dims& out) const {
     out = {};
     if (begin.n != x.n || size.n != x.n) return false;
     for (int i = 0; i < x.n; ++i) {
@@ -29,6 +54,15 @@ struct slice {
     }
     return true;
   }
+
+  /// Where a part lies, before `step`.
+  struct place {
+    dims begin, size;
+  };
+  /// That of the part of a tensor of shape x, as far as it is known; `in`: the inputs after it.
+  /// Throws invalid_argument, in the name of `of`, if x has no such part.
+  place place_in(const dims& x, std::span<const tensor_type> in,
+                 std::string_view of = slice::name) const;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
@@ -78,12 +112,31 @@ inline constexpr bool can_slice_somewhere = sliced_somewhere<From, Size>::possib
 any_tensor slice_of(const any_tensor& padded, const dims& before, const dims& after,
                     const any_tensor& x, const any_tensor& begin);
 
+/// What `slice` with these steps takes `part` of: zeros elsewhere, in the shape of `like`.
+any_tensor without_steps(const any_tensor& part, const dims& step, const any_tensor& like);
+
 /// Of a part whose place, and `sizes` if there are any, are computed by the run. Those that are
 /// `dyn` as numbers go up to the end.
 any_tensor slice_at(const any_tensor& x, const size_list& begin, const size_list& sizes,
                     source_location w);
 any_tensor slice_at(const any_tensor& x, const size_list& begin, const run_extents& size,
-                    source_location w);
+                    source_location w, const dims& step = {});
+
+/// The part of x that has these elements along an axis, and all others whole.
+any_tensor slice_along(const any_tensor& x, int axis, const size_argument& begin,
+                       const size_argument& size, std::int64_t step, source_location w);
+
+/// The attributes and the further inputs of a part of `x`.
+struct part_arguments {
+  op::slice part;
+  std::vector<output> inputs;
+
+  part_arguments(const any_tensor& x, const size_list& begin, const run_extents& size,
+                 source_location w);
+};
+/// The sizes of such a part; those that are `dyn` as numbers go up to the end.
+run_extents part_sizes(const any_tensor& x, const size_list& begin, const size_list& sizes,
+                       source_location w);
 }  // namespace detail
 
 /// The part of x that begins at the index `begin` and has the extents `size`, where `dyn` means up
@@ -180,7 +233,13 @@ requires(sizeof...(Given) < 2 || detail::starts_with_number<Given...> ||
 #include <deft/op/pad.hpp>
 template <class N>
 auto deft::op::slice::grad(const N& n, any_tensor dz) {
-  const auto o = n.attr();
+  auto o = n.attr();
+  if (!o.step.empty()) {
+    // Zeros between the elements, as many as the part has before its steps.
+    std::vector<output> in;
+    for (std::size_t i = 0; i < n.inputs(); ++i) in.push_back(n.in(i).handle());
+    dz = detail::without_steps(dz, o.step, detail::apply_any(slice{o.begin, o.size, {}}, in, {}));
+  }
   const any_tensor begin = o.begin.contains(dyn) ? n.in(n.inputs() - 1) : any_tensor();
   // Where an input says the size, its `dyn` extents do not mean up to the end.
   const bool sized = n.inputs() > (begin.valid() ? 2 : 1);

@@ -186,6 +186,12 @@ class variable : public tensor<T, E...> {
   /// The output that represents the variable inside an expression.
   ext::output operand() const { return detail::read_variable(this->handle()); }
 
+  /// A part of it, as of a tensor, and a target of updates, which change that part alone:
+  /// `v(range(2, 4), all).assign(0)`; see ext::variable_part.
+  template <class... S>
+  requires detail::subscripts<S...>
+  auto operator()(const S&... s) const { return part_of_variable(*this, s...); }
+
   /// Sets the variable to `value`, an expression, a host array or a C++ scalar, which fills it.
   /// Dtype and shape must be the variable's. Like the other updates it runs on the variable's
   /// device, and yields the new value as `assign(…).value()`. Throws invalid_argument if a value
@@ -357,6 +363,10 @@ class any_variable : public detail::expression_base {
   any_tensor read(ext::source_location w = ext::here()) const {
     return any_tensor(detail::read_variable(handle(), w));
   }
+  /// A part of it: see ext::any_variable_part.
+  template <class... S>
+  requires detail::subscripts<S...>
+  auto operator()(const S&... s) const { return part_of_variable(*this, s...); }
   /// Sets the value to `value`, or adds or subtracts it, on the variable's device. Yields the new
   /// value, as `assign(…).value()`. Throws invalid_argument if `value` does not fit, and where it
   /// is added to or subtracted from a variable of bool.

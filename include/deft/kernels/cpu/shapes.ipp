@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/cpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts, slice, pad; and size_of and arange.
+// transpose, concat and its parts, slice and updates by it, pad; and size_of and arange.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -8,6 +8,8 @@
 #include <deft/kernels/cpu/packet.hpp>
 #include <deft/kernels/spec/shapes.hpp>
 #include <deft/kernels/team.hpp>
+#include <deft/op/add.hpp>
+#include <deft/op/sub.hpp>
 #include <deft/plan/thresholds.hpp>
 
 namespace deft::ext::cpu {
@@ -40,12 +42,18 @@ class kernel_of<spec::broadcast_to> final : public spec::broadcast_to {
     const std::int64_t pieces = (n + piece - 1) / piece;
     const std::int64_t some = std::max<std::int64_t>(1, moved_bytes / size_ / piece);
     parallel_chunks((all * pieces + some - 1) / some, cost_, [&](std::int64_t p) {
-      for (std::int64_t i = p * some; i < std::min(all * pieces, (p + 1) * some); ++i) {
+      const std::int64_t last = std::min(all * pieces, (p + 1) * some);
+      for (std::int64_t i = p * some; i < last;) {
         const std::int64_t r = i / pieces, begin = i % pieces * piece;
+        // Rows of one plane at once; of a row in pieces, one of these.
+        const std::int64_t count = pieces > 1 ? 1 : std::min(last - i, rows - r % rows);
         const char* at = nullptr;
         layout_.addresses(r / rows, in, &at);
         at += r % rows * layout_.rise(0) + begin * layout_.step(0);
-        copy(reinterpret_cast<const T*>(at), out + r * n + begin, std::min(piece, n - begin));
+        T* to = out + r * n + begin;
+        for (std::int64_t k = 0; k < count; ++k, at += layout_.rise(0), to += n)
+          copy(reinterpret_cast<const T*>(at), to, std::min(piece, n - begin));
+        i += count;
       }
     });
   }
@@ -218,14 +226,72 @@ void some_runs(const spec::part_runs& r, std::int64_t bytes, double cost, const 
                   [&](std::int64_t p) { f(p * some, std::min(r.runs, (p + 1) * some)); });
 }
 
+/// Calls row(from, from_step, to, to_step, n) for rows of n elements, or pieces of one long row.
+template <class T, class F>
+void each_matched_row(const spec::matched_levels& l, const T* from, T* to, double cost,
+                      const F& row) {
+  constexpr auto together = static_cast<std::int64_t>(moved_bytes / sizeof(T));
+  const std::int64_t n = l.n(), rows = l.rows();
+  const std::int64_t piece = rows == 1 ? together : n;
+  const std::int64_t pieces = (n + piece - 1) / piece;
+  const std::int64_t some = std::max<std::int64_t>(1, together / piece);
+  parallel_chunks((rows * pieces + some - 1) / some, cost, [&](std::int64_t p) {
+    for (std::int64_t i = p * some; i < std::min(rows * pieces, (p + 1) * some); ++i) {
+      const std::int64_t r = i / pieces, begin = i % pieces * piece;
+      row(from + l.from_row(r) + begin * l.from_step(), l.from_step(),
+          to + l.to_row(r) + begin * l.to_step(), l.to_step(), std::min(piece, n - begin));
+    }
+  });
+}
+/// Rows as they are.
+struct copied_row {
+  template <class T>
+  void operator()(const T* from, std::int64_t from_step, T* to, std::int64_t to_step,
+                  std::int64_t n) const {
+    if (from_step == 1 && to_step == 1)
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    else if (from_step == 0 && to_step == 1)
+      std::fill(to, to + n, *from);
+    else if (from_step == -1 && to_step == 1)
+      std::reverse_copy(from - (n - 1), from + 1, to);
+    else
+      for (std::int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  }
+};
+/// Each element of `to` becomes Op of it and its partner: narrow ones are computed in their wider
+/// type.
+template <class Op>
+struct joined_row {
+  template <class T>
+  void operator()(const T* from, std::int64_t from_step, T* to, std::int64_t to_step,
+                  std::int64_t n) const {
+    if (from_step == 1 && to_step == 1)
+      for (std::int64_t i = 0; i < n; ++i) join(to[i], from[i]);
+    else
+      for (std::int64_t i = 0; i < n; ++i) join(to[i * to_step], from[i * from_step]);
+  }
+  template <class T>
+  static DEFT_ALWAYS_INLINE void join(T& to, const T& by) {
+    using C = num::lane<computing_type<T>>;
+    to = static_cast<T>(
+        Op()(C(static_cast<computing_type<T>>(to)), C(static_cast<computing_type<T>>(by))).v);
+  }
+};
+
 template <>
 class kernel_of<spec::slice> final : public spec::slice {
   void ready() override {
     slice::ready();
-    cost_ = moving_cost(out_[0]) + 2 * static_cast<double>(runs_.runs);
+    const std::int64_t runs = op_.step.empty() ? runs_.runs : out().elements();
+    cost_ = moving_cost(out_[0]) + 2 * static_cast<double>(runs);
   }
   void run(const kernel_call& c) override {
     if (out().elements() == 0) return;
+    if (!op_.step.empty())
+      return visit_size(size_of_dtype(type()), [&]<class T>() {
+        each_matched_row(levels_, static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0]), cost_,
+                         copied_row());
+      });
     const char* from = static_cast<const char*>(c.in[0]);
     char* to = static_cast<char*>(c.out[0]);
     const auto size = static_cast<std::int64_t>(size_of_dtype(type()));
@@ -238,6 +304,31 @@ class kernel_of<spec::slice> final : public spec::slice {
         i += some;
       }
     });
+  }
+};
+
+template <class Op>
+class kernel_of<spec::slice_update<Op>> final : public spec::slice_update<Op> {
+  void ready() override {
+    spec::slice_update<Op>::ready();
+    this->cost_ = 30 + static_cast<double>(this->elements_ + this->levels_.rows());
+  }
+  void run(const kernel_call& c) override {
+    if (c.out[0] != c.in[0])
+      std::memcpy(c.out[0], c.in[0],
+                  static_cast<std::size_t>(spec::byte_runs(this->out_[0], 0).bytes));
+    if (this->elements_ == 0) return;
+    const auto update = [&]<class T>(const auto& row) {
+      each_matched_row(this->levels_, static_cast<const T*>(c.in[1]), static_cast<T*>(c.out[0]),
+                       this->cost_, row);
+    };
+    if constexpr (std::is_same_v<Op, op::assign_slice>)
+      visit_size(size_of_dtype(this->type()),
+                 [&]<class T>() { update.template operator()<T>(copied_row()); });
+    else
+      visit_dtype_in<numeric_dtypes>(this->type(), [&]<class T>() {
+        update.template operator()<T>(joined_row<typename Op::combines>());
+      });
   }
 };
 

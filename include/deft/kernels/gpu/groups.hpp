@@ -20,6 +20,14 @@ struct alignas(std::min<std::size_t>(widest, sizeof(T) * N)) group {
 };
 using sixteen_bytes = group<std::uint64_t, 2>;
 
+/// An array as another.
+template <class T>
+struct copied_elements {
+  const T* from;
+  T* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
 inline bool is_aligned(const void* p, std::int64_t to) {
   return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(to) == 0;
 }

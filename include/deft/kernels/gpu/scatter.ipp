@@ -3,6 +3,7 @@
 // scatter_add, sum_rows, scatter_sub, scatter_update.
 #pragma once
 #include <bit>
+#include <deft/kernels/gpu/groups.hpp>
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/segment_sum.hpp>
@@ -92,12 +93,6 @@ struct replaced_rows {
     if (key < count && !rows.has(i + 1, key))
       to[key * rows.n.by() + column] = rows.element(i, column).v;
   }
-};
-template <class T>
-struct copied_elements {
-  const T* from;
-  T* to;
-  DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
 };
 
 /// Sorts rows by their indices, stably: their order, and that of sums, follows from the indices

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts, slice, pad; and size_of and arange.
+// transpose, concat and its parts, slice and updates by it, pad; and size_of and arange.
 #pragma once
+#include <deft/core/num_lane.hpp>
 #include <deft/kernels/gpu/groups.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/strided_index.hpp>
 #include <deft/kernels/spec/shapes.hpp>
+#include <deft/op/add.hpp>
+#include <deft/op/sub.hpp>
 
 namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -57,7 +60,7 @@ class moved_elements {
   /// Whether groups of N lie within rows, and are aligned.
   template <int N>
   bool wide(const kernel_call& c) const {
-    if (levels.count == 0 || levels.stride[0] > 1) return false;
+    if (levels.count == 0 || (levels.stride[0] != 0 && levels.stride[0] != 1)) return false;
     if (levels.count > 1 && levels.extent[0].by() % N != 0) return false;
     if (!is_aligned(c.out[0], widest)) return false;
     if (repeated()) return true;
@@ -189,13 +192,70 @@ class kernel_of<spec::slice> final : public queued<spec::slice> {
     slice::ready();
     moved_ = {};
     if (out().elements() == 0) return;
-    moved_.first = runs_.first;
-    moved_.levels.add(runs_.run, 1);
-    for (int l = 0; l < runs_.count; ++l) moved_.levels.add(runs_.extent[l], runs_.stride[l]);
+    if (op_.step.empty()) {
+      moved_.first = runs_.first;
+      moved_.levels.add(runs_.run, 1);
+      for (int l = 0; l < runs_.count; ++l) moved_.levels.add(runs_.extent[l], runs_.stride[l]);
+    } else {
+      moved_.first = levels_.first_from;
+      for (int l = 0; l < levels_.count; ++l) moved_.levels.add(levels_.extent[l], levels_.from[l]);
+    }
   }
   void queue(const kernel_call& c, stream& s) override { moved_.queue(c, s, out_[0]); }
 
   moved_elements moved_;
+};
+
+/// The elements of a part of a variable, in order.
+template <class T, class Op>
+struct updated_part {
+  walk from_levels, to_levels;
+  const T* from;
+  T* to;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    const T by = from[from_levels.offset(number)];
+    T& element = to[to_levels.offset(number)];
+    if constexpr (std::is_void_v<Op>) {
+      element = by;
+    } else {
+      using C = num::lane<computing_type<T>>;
+      element = static_cast<T>(
+          Op()(C(static_cast<computing_type<T>>(element)), C(static_cast<computing_type<T>>(by)))
+              .v);
+    }
+  }
+};
+
+template <class Op>
+class kernel_of<spec::slice_update<Op>> final : public queued<spec::slice_update<Op>> {
+  void ready() override {
+    spec::slice_update<Op>::ready();
+    from_ = to_ = {};
+    const spec::matched_levels& l = this->levels_;
+    if (this->elements_ == 0) return;
+    for (int i = 0; i < l.count; ++i)
+      from_.add(l.extent[i], l.from[i]), to_.add(l.extent[i], l.to[i]);
+  }
+  void queue(const kernel_call& c, stream& s) override {
+    if (c.in[0] != c.out[0])
+      visit_size(size_of_dtype(this->type()), [&]<class T>() {
+        s.launch(this->out().elements(), copied_elements<T>{s.in<T>(c.in[0]), s.out<T>(c.out[0])});
+      });
+    if constexpr (std::is_same_v<Op, op::assign_slice>)
+      visit_size(size_of_dtype(this->type()), [&]<class T>() { update<T, void>(c, s); });
+    else
+      visit_dtype_in<numeric_dtypes>(this->type(),
+                                     [&]<class T>() { update<T, typename Op::combines>(c, s); });
+  }
+  template <class T, class Joined>
+  void update(const kernel_call& c, stream& s) const {
+    const spec::matched_levels& l = this->levels_;
+    s.launch(this->elements_, updated_part<T, Joined>{from_, to_, s.in<T>(c.in[1]) + l.first_from,
+                                                      s.out<T>(c.out[0]) + l.first_to});
+  }
+
+  walk from_, to_;
 };
 
 /// The elements of the result in order: from the input, or `value` where that has none.

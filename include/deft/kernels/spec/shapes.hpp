@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/spec/shapes.hpp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts, slice, pad; and size_of and arange.
+// transpose, concat and its parts, slice and updates by it, pad; and size_of and arange.
 #pragma once
 #include <deft/kernels/spec/kernel_spec.hpp>
 #include <deft/kernels/spec/row_layout.hpp>
 #include <deft/kernels/spec/strided_copy.hpp>
 #include <deft/op/arange.hpp>
+#include <deft/op/assign_slice.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/pad.hpp>
@@ -60,8 +61,42 @@ class concat_part : public kernel_spec<op::concat_part, plain_dtypes> {
 
 class slice : public kernel_spec<op::slice, plain_dtypes> {
  protected:
-  void ready() override { runs_ = {in(0), positions(operation::name, op_.begin, in_), out()}; }
-  part_runs runs_;
+  void ready() override {
+    const auto place = op_.place_in(in(0), std::span(in_).subspan(1));
+    if (op_.step.empty())
+      runs_ = {in(0), place.begin, out()};
+    else
+      take_steps({in(0), place, op_.step});
+  }
+  void take_steps(const stepped_part& part) {
+    levels_ = {};
+    levels_.first_from = part.first;
+    for (std::int64_t i = out().rank(), dense = 1; i-- > 0; dense *= out()[i])
+      levels_.add(out()[i], part.stride[i], dense);
+  }
+  part_runs runs_;         ///< without steps
+  matched_levels levels_;  ///< with steps
+};
+
+/// The first input is the variable, the second the value; what says where the part lies follows.
+template <class Op>
+class slice_update
+    : public kernel_spec<Op, std::is_same_v<Op, op::assign_slice> ? plain_dtypes : numeric_dtypes> {
+ protected:
+  void ready() override {
+    const op::slice part = this->op_.part();
+    const auto place = part.place_in(this->in(0), std::span(this->in_).subspan(2), Op::name);
+    const stepped_part to(this->in(0), place, part.step);
+    const dims all = part.stepped(place.size);
+    levels_ = {};
+    levels_.first_to = to.first;
+    elements_ = all.elements();
+    std::int64_t dense = 1;
+    for (int i = all.rank(); i-- > 0; dense *= this->in(1)[i])
+      levels_.add(all[i], this->in(1)[i] == 1 ? 0 : dense, to.stride[i]);
+  }
+  matched_levels levels_;
+  std::int64_t elements_ = 0;
 };
 
 class pad : public kernel_spec<op::pad, plain_dtypes> {
@@ -82,6 +117,8 @@ class size_of : public kernel_spec<op::size_of, all_dtypes> {
 using arange = kernel_spec<op::arange, numeric_dtypes, by_result>;
 
 using shape_kernels =
-    kernel_list<broadcast_to, transpose, concat, concat_part, slice, pad, size_of, arange>;
+    kernel_list<broadcast_to, transpose, concat, concat_part, slice, pad, size_of, arange,
+                slice_update<op::assign_slice>, slice_update<op::assign_add_slice>,
+                slice_update<op::assign_sub_slice>>;
 
 }  // namespace deft::ext::spec

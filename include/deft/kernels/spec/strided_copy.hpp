@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deft/graph/op_def.hpp>
 #include <deft/op/extents.hpp>
+#include <deft/op/slice.hpp>
 
 namespace deft::ext::spec {
 
@@ -100,6 +101,59 @@ struct part_runs {
   /// How many from run number i on are `step` apart.
   std::int64_t left(std::int64_t i) const { return count ? extent[0] - i % extent[0] : 1; }
   std::int64_t step() const { return count ? stride[0] : 0; }
+};
+
+/// The elements of an array that a slice with steps takes: the first of them, and how far apart
+/// they are along each axis.
+struct stepped_part {
+  std::int64_t first = 0;
+  std::int64_t stride[max_rank];
+
+  stepped_part(const dims& whole, const op::slice::place& part, const dims& step) {
+    std::int64_t dense = 1;
+    for (int i = whole.rank(); i-- > 0; dense *= whole[i]) {
+      const std::int64_t s = step.empty() ? 1 : step[i];
+      first += (s < 0 ? part.begin[i] + part.size[i] - 1 : part.begin[i]) * dense;
+      stride[i] = s * dense;
+    }
+  }
+};
+
+/// Elements of two arrays that correspond, as levels, the innermost first; strides in elements.
+struct matched_levels {
+  int count = 0;
+  std::int64_t extent[max_rank], from[max_rank], to[max_rank];
+  std::int64_t first_from = 0, first_to = 0;
+
+  /// From the innermost axis on.
+  void add(std::int64_t e, std::int64_t from_stride, std::int64_t to_stride) {
+    if (e == 1) return;
+    if (count > 0 && from_stride == from[count - 1] * extent[count - 1] &&
+        to_stride == to[count - 1] * extent[count - 1]) {
+      extent[count - 1] *= e;
+      return;
+    }
+    extent[count] = e, from[count] = from_stride, to[count++] = to_stride;
+  }
+  /// Elements of a row, which is the innermost level, and rows.
+  std::int64_t n() const { return count > 0 ? extent[0] : 1; }
+  std::int64_t rows() const {
+    std::int64_t all = 1;
+    for (int l = 1; l < count; ++l) all *= extent[l];
+    return all;
+  }
+  std::int64_t from_step() const { return count > 0 ? from[0] : 1; }
+  std::int64_t to_step() const { return count > 0 ? to[0] : 1; }
+  /// Where a row begins.
+  std::int64_t from_row(std::int64_t row) const { return first_from + offset(from, row); }
+  std::int64_t to_row(std::int64_t row) const { return first_to + offset(to, row); }
+
+ private:
+  std::int64_t offset(const std::int64_t* stride, std::int64_t row) const {
+    std::int64_t at = 0;
+    for (int l = 1; l < count; row /= extent[l++]) at += row % extent[l] * stride[l];
+    return at;
+  }
 };
 
 }  // namespace deft::ext::spec

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/expr/lower.hpp>
 #include <deft/op/cast.hpp>
+#include <deft/op/constant.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/unfuse.hpp>
 #include <unordered_set>
@@ -35,8 +36,9 @@ std::vector<output> unfuse(const node_ref& fused) {
   const auto inputs = fused->inputs();
   std::vector<output> values(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < p.immediates.size(); ++i)
-    values.push_back(
-        add(find_op("constant"), {literal_value(p.immediates[i], o.immediates[i])}, {}));
+    values.push_back(add(&record_of<op::constant>,
+                         encode(op::constant{literal_value(p.immediates[i], o.immediates[i])}),
+                         {}));
   std::vector<output> made;
   for (const auto& c : p.code) {
     std::vector<output> in;
