@@ -37,13 +37,13 @@ struct axis_letters {
 
 /// What `"bij,jk->bik"` says of N operands and the result.
 template <std::size_t N>
-struct subscripts {
+struct einsum_subscripts {
   enum class fault { none, character, ellipsis, diagonal, rank, unknown, repeated };
   std::array<axis_letters, N> in;
   axis_letters out;
   fault wrong = fault::none;
 
-  explicit constexpr subscripts(std::string_view text) {
+  explicit constexpr einsum_subscripts(std::string_view text) {
     const std::size_t arrow = text.find("->");
     std::size_t operand = 0;
     for (char c : text.substr(0, arrow))
@@ -121,7 +121,7 @@ struct einsum_text {
   static constexpr char text[] = {C..., '\0'};
   static constexpr std::string_view view{text, sizeof...(C)};
   static constexpr std::size_t operands = operands_of(view);
-  static constexpr subscripts<operands> value{view};
+  static constexpr einsum_subscripts<operands> value{view};
 };
 /// A string as a template argument.
 template <std::size_t N>
@@ -160,7 +160,7 @@ any_tensor contract(std::string_view text, std::span<const axis_letters> in,
 
 template <class Text, class... X>
 constexpr bool refuse_subscripts() {
-  using fault = typename subscripts<Text::operands>::fault;
+  using fault = typename einsum_subscripts<Text::operands>::fault;
   constexpr fault f = Text::value.wrong;
   if constexpr (f == fault::character)
     static_assert(takes<op::einsum, Text>,
