@@ -45,6 +45,12 @@ void calls(const tensor<float, dyn, 3>& x, const any_tensor& a, const tensor<std
   log_softmax(x, axes{0});
   gather(a, i);
   gather(x, i, axis<0>);
+  logsumexp(x, {0, 1});
+  variance(x, axis<1>, keepdims);
+  prod(a, {0}, keepdims);
+  reduce_any(a);
+  softmax(a, axis<0>, a > 0);
+  softmax(x, {0}, x > 0);
   concat(axis<0>, a, x);
   concat(axis<0>, std::vector{x, x});
   concat(axes{0}, std::vector<any_tensor>{a, x});

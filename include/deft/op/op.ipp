@@ -27,6 +27,7 @@
 #include <deft/op/group.ipp>
 #include <deft/op/initialized.ipp>
 #include <deft/op/initializer.ipp>
+#include <deft/op/logsumexp.ipp>
 #include <deft/op/matmul.ipp>
 #include <deft/op/max.ipp>
 #include <deft/op/max_pool.ipp>
@@ -46,8 +47,11 @@
 #include <deft/op/plan/recv.ipp>
 #include <deft/op/plan/send.ipp>
 #include <deft/op/plan/unfuse.ipp>
+#include <deft/op/prod.ipp>
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
+#include <deft/op/reduce_all.ipp>
+#include <deft/op/reduce_any.ipp>
 #include <deft/op/reshape.ipp>
 #include <deft/op/save.ipp>
 #include <deft/op/scatter.ipp>
@@ -63,3 +67,4 @@
 #include <deft/op/truncated_normal.ipp>
 #include <deft/op/unstack.ipp>
 #include <deft/op/variable.ipp>
+#include <deft/op/variance.ipp>
