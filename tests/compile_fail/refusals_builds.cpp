@@ -45,6 +45,14 @@ void calls(const tensor<float, dyn, 3>& x, const any_tensor& a, const tensor<std
   log_softmax(x, axes{0});
   gather(a, i);
   gather(x, i, axis<0>);
+  gather(a, i, axis<1>);
+  gather(x, i, {1});
+  take_along(a, a, axes{0});
+  sort(a);
+  sort(x, axis<0>, {.descending = true});
+  argsort(x, {1});
+  cumsum(a, axis<0>, {.reverse = true});
+  cumsum(x, {1});
   logsumexp(x, {0, 1});
   variance(x, axis<1>, keepdims);
   prod(a, {0}, keepdims);

@@ -91,6 +91,38 @@ const std::map<std::string, tested>& all_tested() {
     m["masked_softmax"] = {nullptr, {"axis"}, {std::int64_t{-1}}, [=](auto& in, auto& a) {
                              return tensors{softmax(in[0], axes{number(a, 0)}, in[1])};
                            }};
+    const std::vector<attr_value> last{std::int64_t{-1}, std::int64_t{0}};
+    const auto order = [=](const std::vector<attr_value>& a) {
+      return sort_options{.descending = number(a, 1) != 0};
+    };
+    m["sort_along"] = {nullptr, {"axis", "descending"}, last, [=](auto& in, auto& a) {
+                         return tensors{sort(in[0], axes{number(a, 0)}, order(a))};
+                       }};
+    m["argsort"] = {nullptr, {"axis", "descending"}, last, [=](auto& in, auto& a) {
+                      return tensors{argsort(in[0], axes{number(a, 0)}, order(a))};
+                    }};
+    m["take_along"] = {nullptr, {"axis"}, axis, [=](auto& in, auto& a) {
+                         return tensors{take_along(in[0], in[1], axes{number(a, 0)})};
+                       }};
+    m["gather_along"] = {nullptr, {"axis"}, axis, [=](auto& in, auto& a) {
+                           return tensors{gather(in[0], in[1], axes{number(a, 0)})};
+                         }};
+    m["scatter_add_to"] = {
+        nullptr, {}, {}, [](auto& in, auto&) { return tensors{scatter_add(in[0], in[2], in[1])}; }};
+    m["tril"] = {nullptr, {"diagonal"}, axis, [=](auto& in, auto& a) {
+                   return tensors{tril(in[0], number(a, 0))};
+                 }};
+    m["triu"] = {nullptr, {"diagonal"}, axis, [=](auto& in, auto& a) {
+                   return tensors{triu(in[0], number(a, 0))};
+                 }};
+    m["eye"] = {
+        nullptr, {"rows", "columns"}, {std::int64_t{0}, std::int64_t{0}}, [=](auto&, auto& a) {
+          return tensors{eye(number(a, 0), number(a, 1))};
+        }};
+    m["linspace"] = {
+        nullptr, {"begin", "end", "n"}, {0., 0., std::int64_t{0}}, [=](auto&, auto& a) {
+          return tensors{linspace(std::get<double>(a[0]), std::get<double>(a[1]), number(a, 2))};
+        }};
     m["expand_dims"] = {nullptr, {"axes"}, {integers{}}, [](auto& in, auto& a) {
                           return tensors{expand_dims(in[0], axes(dims_in(a[0])))};
                         }};

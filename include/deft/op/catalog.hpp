@@ -10,13 +10,16 @@
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/avg_pool.hpp>
+#include <deft/op/bernoulli.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
+#include <deft/op/categorical.hpp>
 #include <deft/op/clip.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
+#include <deft/op/cumsum.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/elu.hpp>
 #include <deft/op/ensure_shape.hpp>
@@ -26,6 +29,7 @@
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/expm1.hpp>
 #include <deft/op/extents.hpp>
+#include <deft/op/eye.hpp>
 #include <deft/op/fill.hpp>
 #include <deft/op/floor.hpp>
 #include <deft/op/gather.hpp>
@@ -42,6 +46,7 @@
 #include <deft/op/leaky_relu.hpp>
 #include <deft/op/less.hpp>
 #include <deft/op/less_equal.hpp>
+#include <deft/op/linspace.hpp>
 #include <deft/op/log.hpp>
 #include <deft/op/log1p.hpp>
 #include <deft/op/log_softmax.hpp>
@@ -86,6 +91,7 @@
 #include <deft/op/rsqrt.hpp>
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
+#include <deft/op/shape_of.hpp>
 #include <deft/op/sigmoid.hpp>
 #include <deft/op/sigmoid_cross_entropy.hpp>
 #include <deft/op/sign.hpp>
@@ -96,6 +102,7 @@
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
 #include <deft/op/softplus.hpp>
+#include <deft/op/sort.hpp>
 #include <deft/op/split.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
@@ -104,8 +111,11 @@
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
+#include <deft/op/take_along.hpp>
 #include <deft/op/tanh.hpp>
 #include <deft/op/transpose.hpp>
+#include <deft/op/tril.hpp>
+#include <deft/op/triu.hpp>
 #include <deft/op/truncated_normal.hpp>
 #include <deft/op/unstack.hpp>
 #include <deft/op/variable.hpp>
@@ -140,8 +150,8 @@ using catalog = op_list<
     softplus, sigmoid_cross_entropy,
     // shapes
     sum, mean, max, first_max, min, first_min, prod, sum_to, size_of, extents, reshape,
-    broadcast_to, transpose, concat, concat_part, slice, pad, argmax, argmin, gather, scatter_add,
-    sum_rows, one_hot,
+    broadcast_to, transpose, concat, concat_part, slice, pad, argmax, argmin, cumsum, sort, gather,
+    scatter_add, sum_rows, scatter, scatter_maximum, one_hot,
     // algorithms of their own
     matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, max_pool, max_pool_gradient,
     max_pool_pick, avg_pool, avg_pool_gradient, softmax, softmax_cross_entropy,
@@ -149,8 +159,8 @@ using catalog = op_list<
     // values and state
     constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
     read_variable, assign, initialize, assign_add, assign_sub, scatter_sub, scatter_update,
-    is_initialized, await_initialized, value_generation, begin_restoring, end_restoring,
-    save_tensors, snapshot_variables, restore_tensors,
+    scatter_max, is_initialized, await_initialized, value_generation, begin_restoring,
+    end_restoring, save_tensors, snapshot_variables, restore_tensors,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_fold,
     fused_update, feed, send, recv, copy>;
