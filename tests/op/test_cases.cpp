@@ -83,6 +83,72 @@ const std::map<std::string, tested>& all_tested() {
     moving("swap_axes", {"axes"}, {list},
            [=](auto& x, auto& a) { return swap_axes(x, axes_in(a[0])); });
     moving("tile", {"times"}, {list}, [](auto& x, auto& a) { return tile(x, dims_in(a[0])); });
+    const auto unary = [&](const char* name, any_tensor (*f)(const any_tensor&)) {
+      m[name] = {nullptr, {}, {}, [=](auto& in, auto&) { return tensors{f(in[0])}; }};
+    };
+    unary("reciprocal", [](const any_tensor& x) { return reciprocal(x); });
+    unary("rsqrt", [](const any_tensor& x) { return rsqrt(x); });
+    unary("isnan", [](const any_tensor& x) { return isnan(x); });
+    unary("isinf", [](const any_tensor& x) { return isinf(x); });
+    unary("isfinite", [](const any_tensor& x) { return isfinite(x); });
+    m["elu"] = {nullptr, {"alpha"}, {1.}, [](auto& in, auto& a) {
+                  return tensors{elu(in[0], std::get<double>(a[0]))};
+                }};
+    m["leaky_relu"] = {nullptr, {"slope"}, {0.01}, [](auto& in, auto& a) {
+                         return tensors{leaky_relu(in[0], std::get<double>(a[0]))};
+                       }};
+    m["clip"] = {
+        nullptr, {}, {}, [](auto& in, auto&) { return tensors{clip(in[0], in[1], in[2])}; }};
+    const auto reduction = [&](const char* name, auto add) {
+      m[name] = {
+          nullptr, {"axes", "keepdims"}, {integers{}, std::int64_t{0}}, [=](auto& in, auto& a) {
+            const axes over(dims_in(a[0]));  // none: all
+            return tensors{
+                add(in[0], over.value.empty() ? nullptr : &over, number(a, 1) != 0, here())};
+          }};
+    };
+    reduction("logsumexp", &detail::add_logsumexp);
+    reduction("variance", &detail::add_variance);
+    reduction("sample_variance", &detail::add_sample_variance);
+    reduction("standard_deviation", &detail::add_deviation);
+    reduction("sample_standard_deviation", &detail::add_sample_deviation);
+    reduction("reduce_any", &detail::add_reduce_any);
+    reduction("reduce_all", &detail::add_reduce_all);
+    m["masked_softmax"] = {nullptr, {"axis"}, {std::int64_t{-1}}, [=](auto& in, auto& a) {
+                             return tensors{softmax(in[0], axes{number(a, 0)}, in[1])};
+                           }};
+    const std::vector<attr_value> last{std::int64_t{-1}, std::int64_t{0}};
+    const auto order = [=](const std::vector<attr_value>& a) {
+      return sort_options{.descending = number(a, 1) != 0};
+    };
+    m["sort_along"] = {nullptr, {"axis", "descending"}, last, [=](auto& in, auto& a) {
+                         return tensors{sort(in[0], axes{number(a, 0)}, order(a))};
+                       }};
+    m["argsort"] = {nullptr, {"axis", "descending"}, last, [=](auto& in, auto& a) {
+                      return tensors{argsort(in[0], axes{number(a, 0)}, order(a))};
+                    }};
+    m["take_along"] = {nullptr, {"axis"}, axis, [=](auto& in, auto& a) {
+                         return tensors{take_along(in[0], in[1], axes{number(a, 0)})};
+                       }};
+    m["gather_along"] = {nullptr, {"axis"}, axis, [=](auto& in, auto& a) {
+                           return tensors{gather(in[0], in[1], axes{number(a, 0)})};
+                         }};
+    m["scatter_add_to"] = {
+        nullptr, {}, {}, [](auto& in, auto&) { return tensors{scatter_add(in[0], in[2], in[1])}; }};
+    m["tril"] = {nullptr, {"diagonal"}, axis, [=](auto& in, auto& a) {
+                   return tensors{tril(in[0], number(a, 0))};
+                 }};
+    m["triu"] = {nullptr, {"diagonal"}, axis, [=](auto& in, auto& a) {
+                   return tensors{triu(in[0], number(a, 0))};
+                 }};
+    m["eye"] = {
+        nullptr, {"rows", "columns"}, {std::int64_t{0}, std::int64_t{0}}, [=](auto&, auto& a) {
+          return tensors{eye(number(a, 0), number(a, 1))};
+        }};
+    m["linspace"] = {
+        nullptr, {"begin", "end", "n"}, {0., 0., std::int64_t{0}}, [=](auto&, auto& a) {
+          return tensors{linspace(std::get<double>(a[0]), std::get<double>(a[1]), number(a, 2))};
+        }};
     m["expand_dims"] = {nullptr, {"axes"}, {integers{}}, [](auto& in, auto& a) {
                           return tensors{expand_dims(in[0], axes(dims_in(a[0])))};
                         }};

@@ -195,6 +195,32 @@ const cases& all_cases() {
     reduces("min", [](const any_tensor& x, const axes& a, bool keep) {
       return keep ? min(x, a, keepdims) : min(x, a);
     });
+    reduces("prod", [](const any_tensor& x, const axes& a, bool keep) {
+      return keep ? prod(x, a, keepdims) : prod(x, a);
+    });
+    // Of rows with a zero, and with two.
+    add(
+        "prod", {dims{2, 3}}, [](const tensors& x) { return prod(x[0], axes{1}); }, -1.11);
+    add("prod", {dims{2, 3}}, [](const tensors& x) {
+      return prod(x[0] * constant<double>({{0, 1, 1}, {0, 1, 0}}), axes{1});
+    });
+    for (const cumsum_options& o :
+         {cumsum_options{}, cumsum_options{.reverse = true}, cumsum_options{.exclusive = true},
+          cumsum_options{.exclusive = true, .reverse = true}}) {
+      add("cumsum", {dims{5}}, [=](const tensors& x) { return cumsum(x[0], axes{0}, o); });
+      add("cumsum", {dims{2, 3, 2}}, [=](const tensors& x) { return cumsum(x[0], axes{1}, o); });
+    }
+    add("sort", {dims{2, 5}}, [](const tensors& x) { return sort(x[0]); });
+    add("sort", {dims{4, 2}},
+        [](const tensors& x) { return sort(x[0], axes{0}, {.descending = true}); });
+    add("sort", {dims{2, 5}}, [](const tensors& x) { return top_k(x[0], 2).first; });
+    add("scatter", {dims{4, 2}, dims{3, 2}},
+        [](const tensors& x) { return scatter(x[0], indices(), x[1]); });
+    add("scatter", {dims{3}, dims{2, 2}}, [](const tensors& x) {
+      return scatter(x[0], constant({{0, 1}, {1, 0}}), x[1]);
+    });
+    add("scatter_maximum", {dims{4, 2}, dims{3, 2}},
+        [](const tensors& x) { return scatter_max(x[0], indices(), x[1]); });
     add("slice", {dims{4, 5}}, [](const tensors& x) { return slice(x[0], {1, 0}, {2, 3}); });
     add("slice", {dims{4, 5, 2}}, [](const tensors& x) {
       return slice(x[0], {0, 2, 1}, {dyn, dyn, 1}) * 2;
@@ -408,6 +434,47 @@ TEST_CASE("every gradient of the catalog agrees with central differences") {
     }
   });
   CHECK(differentiable >= 28);
+}
+
+TEST_CASE("gradients of functions of several operations agree with central differences") {
+  const auto weights = [] { return constant<double>({{1, 2, 3}, {4, 5, 6}}); };
+  const auto mask = [] {
+    return constant({{true, false, true}, {false, false, false}, {true, true, true}});
+  };
+  const gradient_case functions[] = {
+      {{{2, 3}}, [](const tensors& x) { return rsqrt(x[0]) + reciprocal(x[0]); }},
+      {{{2, 3}}, [](const tensors& x) { return elu(x[0], 0.7) + leaky_relu(x[0], 0.2); }, -1.7},
+      {{{2, 3}, {3}}, [](const tensors& x) { return clip(x[0], x[1] * 0.3, 2.5); }},
+      {{{2, 3}}, [](const tensors& x) { return logsumexp(x[0]); }, -1.7},
+      {{{2, 3, 2}}, [](const tensors& x) { return logsumexp(x[0], axes{1}, keepdims); }},
+      {{{2, 3, 2}},
+       [](const tensors& x) {
+         return logsumexp(x[0], axes{0, 2});
+       }},
+      {{{2, 3}}, [](const tensors& x) { return variance(x[0], axes{1}); }},
+      {{{2, 3}}, [](const tensors& x) { return sample_variance(x[0], axes{0}, keepdims); }},
+      {{{2, 3}}, [](const tensors& x) { return standard_deviation(x[0]) + x[0]; }},
+      {{{2, 3}}, [](const tensors& x) { return sample_standard_deviation(x[0], axes{-1}); }},
+      {{{3, 3}}, [&](const tensors& x) { return softmax(x[0], axes{-1}, mask()); }},
+      {{{3, 3}}, [&](const tensors& x) { return softmax(x[0], axes{0}, mask()); }},
+      {{{2, 3}}, [](const tensors& x) { return gather(x[0], indices(), axes{1}); }},
+      {{{2, 2, 3}},
+       [](const tensors& x) {
+         return gather(x[0], constant({{0, 1}, {1, 1}}), axes{1});
+       }},
+      {{{2, 3}},
+       [](const tensors& x) {
+         return take_along(x[0], constant({{2, 0, 0, 1}, {1, 1, 2, 2}}), axes{1});
+       }},
+      {{{2, 3}}, [](const tensors& x) { return take_along(x[0], argsort(x[0]), axes{1}); }},
+      {{{2, 3}}, [&](const tensors& x) { return tril(x[0], 1) * weights() + triu(x[0]); }},
+      {{{4, 2}, {3, 2}}, [](const tensors& x) { return scatter_add(x[0], indices(), x[1]); }},
+  };
+  for (const auto& c : functions) {
+    CAPTURE(&c - functions);
+    check_case(c, false);
+    check_case(c, true);
+  }
 }
 
 TEST_CASE("gradients through regions agree with central differences") {

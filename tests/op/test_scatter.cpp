@@ -2,6 +2,7 @@
 #include <deft/op/concat.hpp>
 #include <deft/op/gradients.hpp>
 #include <deft/op/scatter.hpp>
+#include <deft/session/session.hpp>
 
 #include "modeling.hpp"
 
@@ -31,6 +32,35 @@ TEST_CASE_FIXTURE(testing::own_graph, "updates of rows say what does not fit") {
   CHECK(error_of([&] {
           sum_rows(any_tensor(ids), any_tensor(wide));
         }).starts_with("invalid_argument: [sum_rows] expects int32 or int64 indices"));
+}
+
+TEST_CASE("rows of a variable grow by others, or to the greatest, on the processor and a GPU") {
+  const auto run = [](const char* where) {
+    graph g;
+    const auto in_graph = as_default(g);
+    const auto there = on(device(where));
+    const any_variable v("v", {3, 2}, ndarray<float, 3, 2>{1, 8, 3, 4, 5, 6});
+    placeholder<std::int32_t, dyn> ids("ids");
+    placeholder<float, dyn, 2> rows("rows");
+    const auto added = scatter_add(v, ids, rows), greatest = scatter_max(v, ids, rows);
+    const any_tensor grown = scatter_add(any_tensor(v), ids, rows);
+    session s({.simulated_gpus = 1});
+    s.run(initialize_all());
+    const ndarray<std::int32_t, dyn> at{2, 0, 2};
+    const ndarray<float, 3, 2> by{7, 2, 0, 9, 6, 8};
+    CHECK(s.run(grown, ids = at, rows = by) ==
+          any_array(ndarray<float, 3, 2>{1, 17, 3, 4, 18, 16}.array()));
+    s.run(operation(greatest), ids = at, rows = by);
+    CHECK(s.run(any_tensor(v)) == any_array(ndarray<float, 3, 2>{1, 9, 3, 4, 7, 8}.array()));
+    s.run(operation(added), ids = at, rows = by);
+    CHECK(s.run(any_tensor(v)) == any_array(ndarray<float, 3, 2>{1, 18, 3, 4, 20, 18}.array()));
+    CHECK(error_of([&] {
+            s.run(operation(greatest), ids = ndarray<std::int32_t, dyn>{3},
+                  rows = ndarray<float, 1, 2>{1, 1});
+          }).starts_with("out_of_range: [scatter_max] the index 3 is out of range for 3 rows"));
+  };
+  run("/cpu:0");
+  run("/gpu:0");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "only sums of slices of one shape are made of slices") {

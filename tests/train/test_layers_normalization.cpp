@@ -46,6 +46,32 @@ TEST_CASE_FIXTURE(own_graph, "layer_norm normalizes each row, by a plain loop") 
 }
 
 TEST_CASE_FIXTURE(own_graph,
+                  "rms_norm divides rows by the roots of their mean squares, in one pass") {
+  placeholder<double, dyn, 4> x("x");
+  placeholder<double, 4> scale("scale");
+  const tensor<double, dyn, 4> y = rms_norm(x, scale, 0.01);
+  session s;
+  const any_array in = numbers({3, 4}), by = numbers({4}, 1);
+  const any_array got = s.run(any_tensor(y), feed(any_tensor(x), in), feed(any_tensor(scale), by));
+  for (std::int64_t row = 0; row < 3; ++row) {
+    double squares = 0;
+    for (std::int64_t i = 0; i < 4; ++i) squares += std::pow(in.data<double>()[row * 4 + i], 2) / 4;
+    for (std::int64_t i = 0; i < 4; ++i)
+      CHECK(got.data<double>()[row * 4 + i] ==
+            Approx(in.data<double>()[row * 4 + i] / std::sqrt(squares + 0.01) *
+                   by.data<double>()[i]));
+  }
+  int kernels = 0;
+  for (const node_def& n :
+       s.describe(any_tensor(y), feed(any_tensor(x), in), feed(any_tensor(scale), by)).placed.nodes)
+    kernels += n.op->role == op_role::compute;
+  CHECK(kernels == 1);
+  CHECK(error_of([&] {
+          rms_norm(any_tensor(x), any_tensor(x));
+        }).starts_with("invalid_argument: [rms_norm] expects vectors as long as the last axis"));
+}
+
+TEST_CASE_FIXTURE(own_graph,
                   "batch_norm trains with the batch's moments and infers with averages") {
   placeholder<double, dyn, 2, 3> x("x");
   placeholder<bool> training("training");
@@ -100,6 +126,8 @@ TEST_CASE_FIXTURE(own_graph,
 TEST_CASE("gradients of normalizations agree with central differences") {
   check_differences({numbers({3, 4}), numbers({4}, 1), numbers({4}, 0)},
                     [](const auto& x) { return layer_norm(x[0], x[1], x[2]); });
+  check_differences({numbers({3, 4}), numbers({4}, 1)},
+                    [](const auto& x) { return rms_norm(x[0], x[1]); });
   check_differences(
       {numbers({3, 2}), numbers({2}, 0.1), numbers({2}, 1.5), numbers({2}, 1), numbers({2}, 0)},
       [](const auto& x) { return batch_norm(x[0], x[1], x[2], x[3], x[4]); });

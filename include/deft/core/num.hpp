@@ -75,6 +75,11 @@ template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE V exp(V x) {
   return math<V>::exp(x);
 }
+/// exp(x) - 1, accurate for small x.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V expm1(V x) {
+  return math<V>::expm1(x);
+}
 /// The natural logarithm.
 template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE V log(V x) {

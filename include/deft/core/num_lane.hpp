@@ -106,6 +106,7 @@ struct math<lane<T>> {
       return sub(0, a);
   }
   static DEFT_HD V exp(V a) { return std::exp(a.v); }
+  static DEFT_HD V expm1(V a) { return std::expm1(a.v); }
   static DEFT_HD V log(V a) { return std::log(a.v); }
   static DEFT_HD V log1p(V a) { return std::log1p(a.v); }
   static DEFT_HD V tanh(V a) { return std::tanh(a.v); }

@@ -42,6 +42,7 @@ struct math<text> {
   static text mod(const text& a, const text& b) { return infix(a, " % ", b); }
   static text neg(const text& a) { return text("(-" + a.s + ")"); }
   static text exp(const text& a) { return function("exp", a.s); }
+  static text expm1(const text& a) { return function("expm1", a.s); }
   static text log(const text& a) { return function("log", a.s); }
   static text log1p(const text& a) { return function("log1p", a.s); }
   static text tanh(const text& a) { return function("tanh", a.s); }

@@ -21,14 +21,8 @@ ext::tensor_type op::argmin::infer(std::span<const ext::tensor_type> in) const {
 namespace detail {
 
 any_tensor add_argmin(const any_tensor& x, const dims& given, source_location w) {
-  dims axis = given.size() == 1 ? given : dims{};
-  if (axis.empty() || normalize_axis(axis[0], x.rank()) < 0)
-    refuse_call(x,
-                str("[argmin] expects one axis of a tensor of rank ", x.rank(), ", and got ",
-                    list_text(given)),
-                w);
   const output in[] = {x.handle()};
-  return apply_any(op::argmin{normalize_axis(axis[0], x.rank())}, in, w);
+  return apply_any(op::argmin{one_axis("argmin", x, given, w)}, in, w);
 }
 
 }  // namespace detail

@@ -47,7 +47,24 @@ struct gathered : typed_shape<gathered<P, Indices>> {
 };
 template <class P, class Indices>
 inline constexpr bool can_gather = gathered<P, Indices>::possible;
+template <class P, class Indices, int A>
+struct gathered_along : typed_shape<gathered_along<P, Indices, A>> {
+  static constexpr bool make(dims& out) {
+    const int axis = normalize_axis(A, P::value.n);
+    out = {};
+    if (axis < 0 || P::value.n - 1 + Indices::value.n > max_rank) return false;
+    for (int i = 0; i < axis; ++i) out.push_back(P::value.e[i]);
+    for (int i = 0; i < Indices::value.n; ++i) out.push_back(Indices::value.e[i]);
+    for (int i = axis + 1; i < P::value.n; ++i) out.push_back(P::value.e[i]);
+    return true;
+  }
+};
 any_tensor add_gather(const output& params, const output& indices, source_location w);
+any_tensor add_gather_along(const any_tensor& params, const any_tensor& indices, const dims& given,
+                            source_location w);
+/// The numbers 0, 1, … along an axis of x, counted from the front, of so many axes, the others of
+/// extent 1.
+any_tensor numbers_along(const any_tensor& x, int axis, int rank);
 }  // namespace detail
 
 /// The rows of `params` (along axis 0) at `indices`, int32 or int64: for params (V,D) and indices
@@ -77,32 +94,55 @@ auto gather(const P& params, const Indices& indices, ext::source_location w = ex
     return detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w);
 }
 
-/// The same; the axis must be `axis<0>`. Where rows lie along another, transpose brings it there.
-template <ext::expression P, ext::expression Indices, int A>
-auto gather(const P& params, const Indices& indices, axis_t<A>,
+/// The same along one axis: for params (A,V,D) and indices (B,L), `gather(params, indices,
+/// axis<1>)` is (A,B,L,D), as of numpy.take.
+template <ext::expression P, ext::expression Indices, int A, class K = ext::kernels_for<P>>
+auto gather(const P& params, const Indices& indices, axis_t<A> a,
             ext::source_location w = ext::here()) {
   if constexpr (A == 0) {
     return gather(params, indices, w);
-  } else {
-    static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>, axis_t<A>>,
-                  "[gather] gathers rows, along axis 0: transpose brings another axis there");
-    return detail::refused();
-  }
+  } else if constexpr (ext::typed_expression<P> && ext::typed_expression<Indices>) {
+    using shape = detail::gathered_along<ext::shape_type_of<P>, ext::shape_type_of<Indices>, A>;
+    if constexpr (!detail::gathers_by<Indices>) {
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,
+                    "[gather] expects indices of int32 or int64, and got another dtype: use "
+                    "cast<std::int64_t>(i)");
+      return detail::refused();
+    } else if constexpr (!shape::possible) {
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>, axis_t<A>>,
+                    "[gather] expects an axis of the tensor, and a result of rank 8 at most");
+      return detail::refused();
+    } else
+      return ext::tensor_of<ext::value_type_of<P>, shape>(
+          detail::add_gather_along(any_tensor(detail::any_lower<K>(params, w)),
+                                   any_tensor(detail::any_lower<K>(indices, w)), a.value, w)
+              .handle());
+  } else
+    return detail::add_gather_along(any_tensor(params), any_tensor(indices), a.value, w);
+}
+/// The same with an axis known only at run time.
+/// Throws invalid_argument unless `a` holds exactly one axis, in range.
+template <ext::expression P, ext::expression Indices>
+any_tensor gather(const P& params, const Indices& indices, const axes& a,
+                  ext::source_location w = ext::here()) {
+  return detail::add_gather_along(any_tensor(params), any_tensor(indices), a.value, w);
 }
 /// @cond refused
 template <ext::expression P, class... Given>
-requires(sizeof...(Given) == 0 || (detail::number_or_text<Given> || ...) ||
-         (std::same_as<Given, axes> || ...)) detail::refused gather(const P&, const Given&...) {
-  static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Given>...>,
-                "[gather] expects a tensor of indices alone, which are rows, along axis 0: "
-                "gather(x, i), gather(x, constant({0, 2})); transpose brings another axis there");
+requires(sizeof...(Given) == 0 || (detail::number_or_text<Given> || ...)) detail::refused
+    gather(const P&, const Given&...) {
+  static_assert(
+      detail::takes<op::gather, detail::got<P>, detail::got<Given>...>,
+      "[gather] expects a tensor of indices, and perhaps an axis: gather(x, i), gather(x, "
+      "constant({0, 2})), gather(x, i, axis<1>)");
   return {};
 }
 template <ext::expression P, std::size_t N>
 detail::refused gather(const P&, const std::int64_t (&)[N]) {
-  static_assert(detail::takes<op::gather, detail::got<P>>,
-                "[gather] expects a tensor of indices alone, which are rows, along axis 0: "
-                "gather(x, i), gather(x, constant({0, 2})); transpose brings another axis there");
+  static_assert(
+      detail::takes<op::gather, detail::got<P>>,
+      "[gather] expects a tensor of indices, and perhaps an axis: gather(x, i), gather(x, "
+      "constant({0, 2})), gather(x, i, axis<1>)");
   return {};
 }
 /// @endcond

@@ -2,10 +2,23 @@
 // deft/op/scatter.ipp: shape rules of what changes rows; gradients that are made of slices.
 #pragma once
 #include <algorithm>
+#include <deft/op/add.hpp>
+#include <deft/op/arange.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
+#include <deft/op/div.hpp>
+#include <deft/op/equal.hpp>
+#include <deft/op/fill.hpp>
+#include <deft/op/gather.hpp>
+#include <deft/op/logical_or.hpp>
+#include <deft/op/maximum.hpp>
+#include <deft/op/mul.hpp>
+#include <deft/op/neg.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/scatter.hpp>
+#include <deft/op/size_of.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/where.hpp>
 #include <optional>
 
 namespace deft {
@@ -26,20 +39,36 @@ ext::tensor_type op::sum_rows::infer(std::span<const ext::tensor_type> in) const
   return in[0];
 }
 
+namespace {
+
+void check_rows(std::string_view op, std::span<const ext::tensor_type> in, int indices,
+                const ext::tensor_type& x, std::string_view of) {
+  const ext::tensor_type &rows = in[static_cast<std::size_t>(indices - 1)],
+                         &index = in[static_cast<std::size_t>(indices)];
+  if (!ext::is_numeric(x.type))
+    ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", x.type);
+  if (!ext::index_dtypes.has(index.type))
+    ext::fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ",
+              index.type);
+  dims shape;
+  if (rows.type != x.type || !op::gather::shape(x.shape, index.shape, shape) ||
+      !ext::may_equal(shape, rows.shape))
+    ext::fail(errc::invalid_argument, "[", op, "] ", rows, " does not hold rows of ", of, x,
+              ", for indices of ", index.shape);
+}
+
+}  // namespace
+
 ext::tensor_type op::row_update::checked_rows(std::string_view op,
                                               std::span<const ext::tensor_type> in) const {
   const ext::tensor_type v = checked(op);
-  if (!ext::is_numeric(type))
-    ext::fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
-  if (!ext::index_dtypes.has(in[1].type))
-    ext::fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ",
-              in[1].type);
-  dims rows;
-  if (in[0].type != type || !gather::shape(shape, in[1].shape, rows) ||
-      !ext::may_equal(rows, in[0].shape))
-    ext::fail(errc::invalid_argument, "[", op, "] ", in[0], " does not hold rows of variable \"",
-              variable_name, "\", ", v, ", for indices of ", in[1].shape);
+  check_rows(op, in, 1, v, ext::str("variable \"", variable_name, "\", "));
   return v;
+}
+ext::tensor_type op::changed_rows::checked_rows(std::string_view op,
+                                                std::span<const ext::tensor_type> in) {
+  check_rows(op, in, 2, in[0], "");
+  return in[0];
 }
 
 namespace ext {
@@ -73,7 +102,53 @@ ext::assigned<any_tensor> scatter_update(const any_variable& v, const any_tensor
   return update_rows(ext::record_of<op::scatter_update>, v, indices, rows, w);
 }
 
+ext::assigned<any_tensor> scatter_add(const any_variable& v, const any_tensor& indices,
+                                      const any_tensor& rows, ext::source_location w) {
+  return scatter_sub(v, indices, -rows, w);
+}
+ext::assigned<any_tensor> scatter_max(const any_variable& v, const any_tensor& indices,
+                                      const any_tensor& rows, ext::source_location w) {
+  return update_rows(ext::record_of<op::scatter_max>, v, indices, rows, w);
+}
+
 namespace detail {
+
+any_tensor scatter_rows(const any_tensor& x, const any_tensor& indices, const any_tensor& rows,
+                        source_location w) {
+  const output in[] = {x.handle(), rows.handle(), indices.handle()};
+  return apply_any(op::scatter(), in, w);
+}
+any_tensor scatter_add_rows(const any_tensor& x, const any_tensor& indices, const any_tensor& rows,
+                            source_location w) {
+  const output in[] = {rows.handle(), indices.handle(), x.handle()};
+  return make<op::add>(w, x, apply_any(op::scatter_add(), in, w));
+}
+any_tensor scatter_max_rows(const any_tensor& x, const any_tensor& indices, const any_tensor& rows,
+                            source_location w) {
+  const output in[] = {x.handle(), rows.handle(), indices.handle()};
+  return apply_any(op::scatter_maximum(), in, w);
+}
+
+std::tuple<any_tensor, any_tensor> scatter_gradient(const any_tensor& indices,
+                                                    const any_tensor& rows, const any_tensor& dz) {
+  // The last row of each index, which the greatest of their numbers tells.
+  const any_tensor flat = reshape(indices, dims{dyn}), number = arange(size_of(flat));
+  const any_tensor none = arange(size_of(dz, axes{0})) * 0 - 1;
+  const any_tensor last = number == gather(scatter_max_rows(none, flat, number, {}), flat);
+  dims columns;
+  for (int i = indices.rank(); i < rows.rank(); ++i) columns.push_back(i);
+  return {scatter_rows(dz, indices, zeros_like(rows), {}),
+          where(expand(reshape_like(last, indices, {}), columns), gather(dz, indices), 0)};
+}
+std::tuple<any_tensor, any_tensor> scatter_max_gradient(const any_tensor& x, const any_tensor& rows,
+                                                        const any_tensor& indices,
+                                                        const any_tensor& z, const any_tensor& dz) {
+  const any_tensor kept = x == z, greatest = rows == gather(z, indices);
+  const output in[] = {cast(greatest, dz.type()).handle(), indices.handle(), x.handle()};
+  const any_tensor count = apply_any(op::scatter_add(), in, {});
+  const any_tensor part = where(kept, 0, dz / maximum(count, 1));
+  return {where(kept || count == 0, dz, 0), where(greatest, gather(part, indices), 0)};
+}
 
 any_tensor indexed_slices::tensor() const {
   const output in[] = {rows.handle(), indices.handle(), like.handle()};

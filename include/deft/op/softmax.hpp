@@ -51,6 +51,9 @@ constexpr dims swapped_with_last(int rank, int axis) {
   p.e[rank - 1] = axis;
   return p;
 }
+/// The largest elements along axes counted from the front, which are kept with extent 1: -inf where
+/// there are none. They have no gradient.
+any_tensor largest_along(const any_tensor& x, const axes& along, source_location w);
 /// Throws invalid_argument unless `given` is one axis of x.
 any_tensor add_softmax(const any_tensor& x, const dims& given, source_location w);
 any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_location w);
@@ -81,6 +84,15 @@ template <ext::expression X>
 any_tensor softmax(const X& x, const axes& a, ext::source_location w = ext::here()) {
   return detail::add_softmax(any_tensor(x), a.value, w);
 }
+/// Softmax along one axis of the elements where `mask`, of bool, is true; the others count as -inf
+/// and become 0: `softmax(scores, axis<-1>, mask)`. So do all elements of a row without any that
+/// count, which passes on a gradient of 0. x and the mask are broadcast together. Errors as for
+/// softmax and `where`.
+template <ext::expression X, int A, ext::expression M>
+auto softmax(const X& x, axis_t<A> a, const M& mask, ext::source_location w = ext::here());
+/// The same with an axis known only at run time.
+template <ext::expression X, ext::expression M>
+auto softmax(const X& x, const axes& a, const M& mask, ext::source_location w = ext::here());
 /// @cond refused
 template <int... A, ext::expression X, class... Given>
 requires(sizeof...(A) > 0 || detail::starts_with_number<Given...>) detail::refused
@@ -97,6 +109,28 @@ requires(sizeof...(A) > 0 || detail::starts_with_number<Given...>) detail::refus
 #include <deft/op/mul.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
+#include <deft/op/where.hpp>
+#include <limits>
+
+namespace deft {
+namespace detail {
+template <class X, class A, class M>
+auto masked_softmax(const X& x, const A& a, const M& mask, source_location w) {
+  constexpr float least = -std::numeric_limits<float>::infinity();
+  return where(mask, softmax(where(mask, x, least, w), a, w), 0, w);
+}
+}  // namespace detail
+
+template <ext::expression X, int A, ext::expression M>
+auto softmax(const X& x, axis_t<A> a, const M& mask, ext::source_location w) {
+  return detail::masked_softmax(x, a, mask, w);
+}
+template <ext::expression X, ext::expression M>
+auto softmax(const X& x, const axes& a, const M& mask, ext::source_location w) {
+  return detail::masked_softmax(x, a, mask, w);
+}
+}  // namespace deft
+
 template <class N>
 auto deft::op::softmax::grad(const N& n, any_tensor dz) {
   any_tensor y = n.out();

@@ -26,28 +26,27 @@ namespace detail {
 namespace {
 
 int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, source_location w) {
-  const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
-  if (axis < 0)
-    refuse_call(x,
-                str("[", name, "] expects one axis of a tensor of rank ", x.rank(), ", and got ",
-                    list_text(given)),
-                w);
-  if (!is_floating(x.type())) refuse_call(x, str("[", name, "] is not defined for ", x.type()), w);
+  const int axis = one_axis(name, x, given, w);
+  expect_floating(name, x, w);
   return axis;
 }
 
-/// x with one more element along `axis`, less than all others: its maximum is defined even if a run
-/// finds no elements there, and is that of x if there are some.
-any_tensor never_empty(const any_tensor& x, int axis, source_location w) {
-  dims none, one;
-  for (int i = 0; i < x.rank(); ++i) {
-    none.push_back(0);
-    one.push_back(i == axis);
-  }
-  return pad(x, none, one, -std::numeric_limits<double>::infinity(), w);
-}
-
 }  // namespace
+
+any_tensor largest_along(const any_tensor& x, const axes& along, source_location w) {
+  // One more element, less than all others, where there may be none.
+  dims none, one;
+  bool may_be_empty = false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool more = along.value.contains(i) && (x.shape()[i] == dyn || x.shape()[i] == 0);
+    may_be_empty |= more;
+    none.push_back(0);
+    one.push_back(more);
+  }
+  const any_tensor never_empty =
+      may_be_empty ? pad(x, none, one, -std::numeric_limits<double>::infinity(), w) : x;
+  return stop_gradient(max(never_empty, along, keepdims, w), w);
+}
 
 any_tensor add_softmax(const any_tensor& x, const dims& given, source_location w) {
   const int axis = softmax_axis("softmax", x, given, w);
@@ -60,11 +59,8 @@ any_tensor add_softmax(const any_tensor& x, const dims& given, source_location w
 any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_location w) {
   const int axis = softmax_axis("log_softmax", x, given, w);
   const axes along{axis};
-  const std::int64_t extent = x.shape()[axis];
-  if (extent == 0) return x;  // nothing has a maximum
-  // What is taken off changes only the range, and has no gradient.
-  const any_tensor largest = max(extent == dyn ? never_empty(x, axis, w) : x, along, keepdims, w);
-  const any_tensor shifted = x - stop_gradient(largest, w);
+  // What is taken off changes only the range.
+  const any_tensor shifted = x - largest_along(x, along, w);
   return shifted - log(sum(exp(shifted, w), along, keepdims, w), w);
 }
 

@@ -122,6 +122,11 @@ inline constexpr std::int64_t softmax_chunk = 8192;
 /// Rows whose logarithms are taken together.
 inline constexpr std::int64_t rows_of_logarithms = 64;
 
+// Rows that are sorted.
+
+/// Elements from which on digits are counted rather than elements compared.
+inline constexpr std::int64_t sorted_by_digits = 768;
+
 // What only moves elements.
 
 /// Bytes that a thread moves at once: of elements, and of rows that are chosen by an index.

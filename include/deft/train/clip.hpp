@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/clip.hpp: limits of gradients.
 #pragma once
-#include <deft/op/maximum.hpp>
-#include <deft/op/minimum.hpp>
+#include <deft/op/clip.hpp>
 #include <deft/train/optimizer.hpp>
 #include <vector>
 
@@ -18,7 +17,7 @@ struct global_norm;    ///< likewise
 template <ext::expression X, ext::operand Low, ext::operand High>
 auto clip_by_value(const X& x, const Low& low, const High& high,
                    ext::source_location w = ext::here()) {
-  return minimum(maximum(x, low, w), high, w);
+  return clip(x, low, high, w);
 }
 /// @cond refused
 template <ext::expression X, ext::operand... Limit>

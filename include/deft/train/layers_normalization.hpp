@@ -9,6 +9,7 @@ namespace deft {
 namespace op {
 struct layer_norm;  ///< several operations; only messages use these names
 struct batch_norm;
+struct rms_norm;
 }  // namespace op
 
 namespace detail {
@@ -25,6 +26,8 @@ inline constexpr bool are_features_of = [] {
 
 any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
                           double epsilon, source_location w);
+any_tensor add_rms_norm(const any_tensor& x, const any_tensor& scale, double epsilon,
+                        source_location w);
 any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,
                           const any_tensor& scale, const any_tensor& offset, double epsilon,
                           source_location w);
@@ -49,6 +52,27 @@ auto layer_norm(const X& x, const S& scale, const O& offset, double epsilon = 0.
               .handle());
   } else
     return detail::add_layer_norm(any_tensor(x), any_tensor(scale), any_tensor(offset), epsilon, w);
+}
+
+/// scale x / sqrt(m + epsilon), where m is the mean of the squares of x along the last axis, of d
+/// elements, as many as scale has; squares must not overflow. Of float16 and bfloat16 it is
+/// computed in float, and rounded once. (Zhang, Sennrich: Root mean square layer normalization,
+/// NeurIPS 2019.)
+template <ext::expression X, ext::expression S, class K = ext::kernels_for<X>>
+auto rms_norm(const X& x, const S& scale, double epsilon = 1e-6,
+              ext::source_location w = ext::here()) {
+  if constexpr (ext::typed_expression<X> && ext::typed_expression<S>) {
+    if constexpr (!detail::are_features_of<X, S>) {
+      static_assert(detail::takes<op::rms_norm, detail::got<X>, detail::got<S>>,
+                    "[rms_norm] expects a floating tensor, and a scale as long as its last axis");
+      return detail::refused();
+    } else
+      return ext::tensor_of<ext::value_type_of<X>, ext::shape_type_of<X>>(
+          detail::add_rms_norm(any_tensor(detail::any_lower<K>(x, w)), any_tensor(scale), epsilon,
+                               w)
+              .handle());
+  } else
+    return detail::add_rms_norm(any_tensor(x), any_tensor(scale), epsilon, w);
 }
 
 /// scale (x - mean) / sqrt(variance + epsilon) + offset, for vectors as long as the last axis of x.

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
+#include <deft/op/cast.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/greater.hpp>
 #include <deft/op/less_equal.hpp>
@@ -99,6 +100,18 @@ any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const an
     return cast(add_layer_norm(wide(x), wide(scale), wide(offset), epsilon, w), x.type());
   const moments m = moments_of(x, axes{-1}, keepdims);
   return (m.left - m.mean) * (1 / sqrt(m.variance + epsilon * square(m.fit))) * scale + offset;
+}
+
+any_tensor add_rms_norm(const any_tensor& x, const any_tensor& scale, double epsilon,
+                        source_location w) {
+  const layer_scope s{"rms_norm", {}, false, w};
+  check_features(s, x, {&scale});
+  check_epsilon(s, x, epsilon);
+  const location_scope on_behalf(w);
+  const dtype type = x.type(), wide = is_narrow(type) ? dtype::float32 : type;
+  const any_tensor v = cast(x, wide);
+  const any_tensor m = mean(square(v), axes{-1}, keepdims);
+  return cast(v * (1 / sqrt(m + epsilon)) * cast(scale, wide), type);
 }
 
 any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,

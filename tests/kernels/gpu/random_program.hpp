@@ -22,8 +22,9 @@ struct element_op {
 /// The operations whose results are exact, without casts.
 inline const std::vector<element_op>& exact_operations() {
   static constexpr std::string_view rounded_by_libraries[] = {
-      "exp", "log", "log1p",      "tanh", "sigmoid", "sin",      "cos",
-      "pow", "erf", "normal_cdf", "gelu", "silu",    "softplus", "sigmoid_cross_entropy"};
+      "exp",        "expm1", "log",  "log1p",    "tanh",
+      "sigmoid",    "sin",   "cos",  "pow",      "erf",
+      "normal_cdf", "gelu",  "silu", "softplus", "sigmoid_cross_entropy"};
   static const auto& all = *new std::vector<element_op>([] {
     std::vector<element_op> made;
     op::catalog::each([&]<class Op>() {

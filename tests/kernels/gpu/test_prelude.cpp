@@ -44,6 +44,7 @@ BODY2(divides, x / y)
 BODY2(remains, x % y)
 BODY1(negates, -x)
 BODY1(exponential, num::exp(x))
+BODY1(exponential1, num::expm1(x))
 BODY1(logarithm, num::log(x))
 BODY1(logarithm1, num::log1p(x))
 BODY1(error_function, num::erf(x))
@@ -187,6 +188,7 @@ void add_all() {
   }
   if constexpr (deft::ext::is_floating_type<T>) {
     add<exponential, T>();
+    add<exponential1, T>();
     add<logarithm, T>();
     add<logarithm1, T>();
     add<error_function, T>();

@@ -11,6 +11,7 @@
 #include <deft/kernels/cpu/index.ipp>
 #include <deft/kernels/cpu/interpreter.ipp>
 #include <deft/kernels/cpu/kernel_base.ipp>
+#include <deft/kernels/cpu/order.ipp>
 #include <deft/kernels/cpu/random.ipp>
 #include <deft/kernels/cpu/reduce.ipp>
 #include <deft/kernels/cpu/reduction_kernels.ipp>
@@ -27,9 +28,10 @@
 namespace deft::ext::cpu {
 
 kernel_table main_kernels() {
-  return table_of<this_device>(spec::index_kernels() + spec::random_kernels() +
-                               spec::reduce_kernels() + spec::scatter_kernels() +
-                               spec::shape_kernels() + spec::softmax_kernels());
+  return table_of<this_device>(spec::index_kernels() + spec::order_kernels() +
+                               spec::random_kernels() + spec::reduce_kernels() +
+                               spec::scatter_kernels() + spec::shape_kernels() +
+                               spec::softmax_kernels());
 }
 
 }  // namespace deft::ext::cpu

@@ -163,6 +163,9 @@ struct math<cpu::pack<T, L>> {
   static DEFT_ALWAYS_INLINE V exp(V a) {
     return map([](auto x) DEFT_INLINED { return P::exp(x); }, a);
   }
+  static DEFT_ALWAYS_INLINE V expm1(V a) {
+    return map([](auto x) DEFT_INLINED { return P::expm1(x); }, a);
+  }
   static DEFT_ALWAYS_INLINE V log(V a) {
     return map([](auto x) DEFT_INLINED { return P::log(x); }, a);
   }

@@ -100,28 +100,41 @@ struct packet {
 
   /// Within an ulp or two; infinity, zero and denormals where they are due.
   static DEFT_ALWAYS_INLINE vec exp(vec x) {
-    // x = n ln 2 + r.
-    x = max(min(x, all(single ? T(89) : T(710))), all(single ? T(-104) : T(-746)));
-    const vec t = madd(x, all(T(1.4426950408889634)), all(round_by));
-    const vec n = t - round_by;
-    // ln 2 in two parts, the first with few bits. Coefficients: Cephes, expf.c and exp.c.
-    vec r = madd(n, all(single ? T(-0.693359375) : T(-6.93145751953125e-1)), x);
-    r = madd(n, all(single ? T(2.12194440e-4) : T(-1.42860682030941723212e-6)), r);
-    vec y;
-    if constexpr (single) {
-      constexpr T c[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
-                         8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
-      y = madd(polynomial(r, c), r * r, r) + 1;
-    } else {
-      constexpr T p[] = {9.99999999999999999910e-1, 3.02994407707441961300e-2,
-                         1.26177193074810590878e-4};
-      constexpr T q[] = {2.00000000000000000009e0, 2.27265548208155028766e-1,
-                         2.52448340349684104192e-3, 3.00198505138664455042e-6};
-      const vec rr = r * r, px = r * polynomial(rr, p);
-      y = madd(px / (polynomial(rr, q) - px), all(2), all(1));
-    }
-    return scaled(y, n, t);
+    const reduced e(max(min(x, all(single ? T(89) : T(710))), all(single ? T(-104) : T(-746))));
+    return scaled(e.y + 1, e.n, e.t);
   }
+  /// Likewise; accurate for small x.
+  static DEFT_ALWAYS_INLINE vec expm1(vec x) {
+    const reduced e(max(min(x, all(single ? T(89) : T(710))), all(-40)));  // where it is -1
+    // Half of it, which does not overflow before all of it does.
+    const vec half = scaled(all(T(0.5)), e.n, e.t);
+    const vec y = 2 * madd(half, e.y, half - T(0.5));
+    return x == 0 ? x : e.n == 0 ? e.y : y;
+  }
+  /// exp(x) = 2^n (1 + y), where |y| < 1/2 and n is the integer in the lowest bits of t.
+  struct reduced {
+    vec t, n, y;
+    explicit DEFT_ALWAYS_INLINE reduced(vec x) {
+      // x = n ln 2 + r.
+      t = madd(x, all(T(1.4426950408889634)), all(round_by));
+      n = t - round_by;
+      // ln 2 in two parts, the first with few bits. Coefficients: Cephes, expf.c and exp.c.
+      vec r = madd(n, all(single ? T(-0.693359375) : T(-6.93145751953125e-1)), x);
+      r = madd(n, all(single ? T(2.12194440e-4) : T(-1.42860682030941723212e-6)), r);
+      if constexpr (single) {
+        constexpr T c[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
+                           8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
+        y = madd(polynomial(r, c), r * r, r);
+      } else {
+        constexpr T p[] = {9.99999999999999999910e-1, 3.02994407707441961300e-2,
+                           1.26177193074810590878e-4};
+        constexpr T q[] = {2.00000000000000000009e0, 2.27265548208155028766e-1,
+                           2.52448340349684104192e-3, 3.00198505138664455042e-6};
+        const vec rr = r * r, px = r * polynomial(rr, p);
+        y = 2 * (px / (polynomial(rr, q) - px));
+      }
+    }
+  };
 
   /// y times 2^n, where n is the integer in the lowest bits of t.
   static DEFT_ALWAYS_INLINE vec scaled(vec y, [[maybe_unused]] vec n, [[maybe_unused]] vec t) {

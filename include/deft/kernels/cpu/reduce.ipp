@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/cpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
+// deft/kernels/cpu/reduce.ipp: sum, mean, max, min and prod over any axes, and sum_to.
 #pragma once
 #include <algorithm>
 #include <deft/kernels/cpu/row_reduction.hpp>

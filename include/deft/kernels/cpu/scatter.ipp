@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/cpu/scatter.ipp: what adds or writes rows by their indices, in a fixed order:
-// scatter_add, sum_rows, scatter_sub, scatter_update.
+// scatter_add, sum_rows, scatter_sub, scatter_update,
+// scatter_max, scatter, scatter_maximum.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -123,8 +124,11 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public spec::row_update<
       if (const auto soon = static_cast<std::size_t>(k + rows_ahead); soon < firsts.size())
         prefetch_row(row(firsts[soon]), bytes);
       const std::int64_t first = firsts[static_cast<std::size_t>(k)];
-      if constexpr (std::is_same_v<Op, op::scatter_sub>)
+      if constexpr (spec::change_by<Op> == spec::row_change::subtracted)
         subtract(from, first, row(first));
+      else if constexpr (spec::change_by<Op> == spec::row_change::maximum)
+        for (std::int64_t i = first; i >= 0; i = equal_.next(i))
+          fold<T, largest>::into(row(first), from + i * n, n);
       else
         std::copy_n(from + last_of(first) * n, n, row(first));
     });

@@ -124,7 +124,7 @@ class fold_kernel final : public queued_kernel {
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ == 0) return;
     T* const to = s.out<T>(c.out[0]);
-    if (n_ == 0) return s.launch(rows_, of_nothing<T>(to, mean_));
+    if (n_ == 0) return s.launch(rows_, of_nothing<T, How>(to, mean_));
     functor f;
     f.where = places_;
     operands_.set(f, in_, c, s);

@@ -54,6 +54,7 @@ struct math<gpu::number<T>> {
   }
   static DEFT_HD constexpr V neg(V a) { return {-bare(a), a.fault}; }
   static DEFT_HD V exp(V a) { return {num::exp(bare(a)), a.fault}; }
+  static DEFT_HD V expm1(V a) { return {num::expm1(bare(a)), a.fault}; }
   static DEFT_HD V log(V a) { return {num::log(bare(a)), a.fault}; }
   static DEFT_HD V log1p(V a) { return {num::log1p(bare(a)), a.fault}; }
   static DEFT_HD V tanh(V a) { return {num::tanh(bare(a)), a.fault}; }

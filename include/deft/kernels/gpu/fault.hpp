@@ -10,14 +10,17 @@ namespace deft::ext::gpu {
 
 enum class fault_kind : std::uint32_t {
   none,
-  divided,     ///< [div] by zero
-  remainder,   ///< [mod] by zero
-  gathered,    ///< an index, and the rows there are
-  scattered,   ///< likewise, of scatter_add
-  summed,      ///< of sum_rows
-  subtracted,  ///< of scatter_sub
-  replaced,    ///< of scatter_update
-  labelled,    ///< a class, and the classes there are
+  divided,             ///< [div] by zero
+  remainder,           ///< [mod] by zero
+  gathered,            ///< an index, and the rows there are
+  scattered,           ///< likewise, of scatter_add
+  summed,              ///< of sum_rows
+  subtracted,          ///< of scatter_sub
+  replaced,            ///< of scatter_update
+  labelled,            ///< a class, and the classes there are
+  maximized,           ///< of scatter_max
+  replaced_of_value,   ///< of scatter
+  maximized_of_value,  ///< of scatter_maximum
 };
 
 /// The first fault of a run, in memory that the device and the host see.

@@ -26,6 +26,12 @@ error error_of(const fault_record& r) {
       return bad_index("scatter_sub");
     case fault_kind::replaced:
       return bad_index("scatter_update");
+    case fault_kind::maximized:
+      return bad_index("scatter_max");
+    case fault_kind::replaced_of_value:
+      return bad_index("scatter");
+    case fault_kind::maximized_of_value:
+      return bad_index("scatter_maximum");
     case fault_kind::labelled:
       return error(errc::out_of_range,
                    str("[softmax_cross_entropy] the label ", r.value, " of row ", r.row,

@@ -10,6 +10,7 @@
 #include <deft/kernels/gpu/formulas.ipp>
 #include <deft/kernels/gpu/index.ipp>
 #include <deft/kernels/gpu/matmul.ipp>
+#include <deft/kernels/gpu/order.ipp>
 #include <deft/kernels/gpu/pool.ipp>
 #include <deft/kernels/gpu/program.ipp>
 #include <deft/kernels/gpu/random.ipp>
@@ -23,9 +24,10 @@ namespace deft::ext::gpu::DEFT_GPU_SYSTEM {
 std::span<const kernel_table> kernel_tables() {
   static const kernel_table tables[] = {
       table_of<this_device>(spec::conv2d_kernels() + spec::index_kernels() +
-                            spec::matmul_kernels() + spec::pool_kernels() + spec::random_kernels() +
-                            spec::reduce_kernels() + spec::scatter_kernels() +
-                            spec::shape_kernels() + spec::softmax_kernels()),
+                            spec::matmul_kernels() + spec::pool_kernels() + spec::order_kernels() +
+                            spec::random_kernels() + spec::reduce_kernels() +
+                            spec::scatter_kernels() + spec::shape_kernels() +
+                            spec::softmax_kernels()),
       elementwise_kernels(), user_kernels()};
   return tables;
 }

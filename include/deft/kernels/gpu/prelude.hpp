@@ -133,6 +133,8 @@ template <class T> DEVICE number<T> operator%(number<T> a, number<T> b) {
 
 DEVICE float exp_of(float x) { return ::expf(x); }
 DEVICE double exp_of(double x) { return ::exp(x); }
+DEVICE float expm1_of(float x) { return ::expm1f(x); }
+DEVICE double expm1_of(double x) { return ::expm1(x); }
 DEVICE float log_of(float x) { return ::logf(x); }
 DEVICE double log_of(double x) { return ::log(x); }
 DEVICE float log1p_of(float x) { return ::log1pf(x); }
@@ -154,6 +156,7 @@ DEVICE double pow_of(double x, double y) { return ::pow(x, y); }
 DEVICE float floor_of(float x) { return ::floorf(x); }
 DEVICE double floor_of(double x) { return ::floor(x); }
 template <class T> DEVICE number<T> exp(number<T> x) { return {exp_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> expm1(number<T> x) { return {expm1_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> log(number<T> x) { return {log_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> log1p(number<T> x) { return {log1p_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> tanh(number<T> x) { return {tanh_of(x.v), x.fault}; }

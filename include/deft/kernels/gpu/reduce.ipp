@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/kernels/gpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
+// deft/kernels/gpu/reduce.ipp: sum, mean, max, min and prod over any axes, and sum_to.
 #pragma once
 #include <deft/kernels/gpu/empty_fold.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
@@ -55,7 +55,7 @@ class kernel_of<spec::reduction<Op>, T> final : public queued<spec::reduction<Op
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ == 0) return;
     T* const to = s.out<T>(c.out[0]);
-    if (n_ == 0) return s.launch(rows_, of_nothing<T>(to, base::mean));
+    if (n_ == 0) return s.launch(rows_, of_nothing<T, how>(to, base::mean));
     auto fold_by = [&]<class Steps>(const Steps& at) {
       const folded<T, how, Steps> f{s.in<T>(c.in[0]), to, static_cast<T>(n_), base::mean, at};
       s.over_rows(f, rows_, n_, c.scratch);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/gpu/scatter.ipp: what adds or writes rows by their indices, in a fixed order:
-// scatter_add, sum_rows, scatter_sub, scatter_update.
+// scatter_add, sum_rows, scatter_sub, scatter_update,
+// scatter_max, scatter, scatter_maximum.
 #pragma once
 #include <bit>
 #include <deft/kernels/gpu/groups.hpp>
 #include <deft/kernels/gpu/indices.hpp>
 #include <deft/kernels/gpu/kernels.hpp>
 #include <deft/kernels/gpu/segment_sum.hpp>
+#include <deft/kernels/spec/reducers.hpp>
 #include <deft/kernels/spec/scatter.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/sub.hpp>
@@ -92,6 +94,24 @@ struct replaced_rows {
     const std::uint32_t key = rows.keys[i];
     if (key < count && !rows.has(i + 1, key))
       to[key * rows.n.by() + column] = rows.element(i, column).v;
+  }
+};
+/// The greatest of a row and of those that have its index, which one thread looks at for each
+/// column.
+template <class T>
+struct greatest_rows {
+  sorted_rows<T> rows;
+  T* to;
+  std::int64_t count;
+
+  DEFT_HD void operator()(std::int64_t i) const {
+    const std::int64_t column = rows.n.cut(i);
+    const std::uint32_t key = rows.keys[i];
+    if (key >= count || (i > 0 && rows.keys[i - 1] == key)) return;
+    T& element = to[key * rows.n.by() + column];
+    T greatest = element;
+    for (; rows.has(i, key); ++i) greatest = largest::combine(greatest, rows.element(i, column).v);
+    element = greatest;
   }
 };
 
@@ -194,15 +214,29 @@ class kernel_of<spec::sum_rows, T, Index> final : public queued<spec::sum_rows> 
   row_sorter<T, Index> sorter_;
 };
 
+/// What an index out of range is reported as.
+template <class Op>
+inline constexpr fault_kind fault_of = fault_kind::none;
+template <>
+inline constexpr fault_kind fault_of<op::scatter_sub> = fault_kind::subtracted;
+template <>
+inline constexpr fault_kind fault_of<op::scatter_update> = fault_kind::replaced;
+template <>
+inline constexpr fault_kind fault_of<op::scatter_max> = fault_kind::maximized;
+template <>
+inline constexpr fault_kind fault_of<op::scatter> = fault_kind::replaced_of_value;
+template <>
+inline constexpr fault_kind fault_of<op::scatter_maximum> = fault_kind::maximized_of_value;
+
 template <class Op, class T, class Index>
 class kernel_of<spec::row_update<Op>, T, Index> final : public queued<spec::row_update<Op>> {
-  static constexpr bool sums = std::is_same_v<Op, op::scatter_sub>;
+  static constexpr spec::row_change change = spec::change_by<Op>;
+  static constexpr bool sums = change == spec::row_change::subtracted;
 
   std::size_t scratch() const override { return sorter_.scratch(); }
   void ready() override {
     spec::row_update<Op>::ready();
-    sorter_.set(Op::name, sums ? fault_kind::subtracted : fault_kind::replaced, this->rows_,
-                this->n_, this->count_, sums);
+    sorter_.set(Op::name, fault_of<Op>, this->rows_, this->n_, this->count_, sums);
   }
   void queue(const kernel_call& c, stream& s) override {
     T* const to = s.out<T>(c.out[0]);
@@ -212,6 +246,8 @@ class kernel_of<spec::row_update<Op>, T, Index> final : public queued<spec::row_
     auto rows = sorter_.sort(c, s, c.in[2], c.in[1]);
     if constexpr (sums)
       sorter_.add_up(c, s, rows, to_rows<op::sub, T>{to, this->rows_, this->n_});
+    else if constexpr (change == spec::row_change::maximum)
+      s.launch(this->count_ * this->n_, greatest_rows<T>{rows, to, this->rows_});
     else
       s.launch(this->count_ * this->n_, replaced_rows<T>{rows, to, this->rows_});
   }

@@ -29,6 +29,24 @@ struct plus {
       return a + b;
   }
 };
+/// Products, where integers wrap.
+struct times {
+  template <class T>
+  static DEFT_HD constexpr T nothing() {
+    return T(1);
+  }
+  template <class T>
+  static DEFT_HD constexpr T neutral() {
+    return T(1);
+  }
+  template <class V>
+  static DEFT_ALWAYS_INLINE DEFT_HD V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return (num::lane<V>(a) * num::lane<V>(b)).v;
+    else
+      return a * b;
+  }
+};
 /// The largest; NaN goes through.
 struct largest {
   static constexpr fold_kind kind = fold_kind::max;

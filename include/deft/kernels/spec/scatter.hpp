@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/kernels/spec/scatter.hpp: what adds or writes rows by their indices, in a fixed order:
-// scatter_add, sum_rows, scatter_sub, scatter_update.
+// scatter_add, sum_rows, scatter_sub, scatter_update,
+// scatter_max, scatter, scatter_maximum.
 #pragma once
 #include <deft/kernels/spec/fold_levels.hpp>
 #include <deft/kernels/spec/kernel_spec.hpp>
@@ -22,7 +23,18 @@ class scatter
   std::int64_t rows_ = 0, n_ = 0, count_ = 0;  ///< rows, elements of each, and indices
 };
 using scatter_add = scatter<op::scatter_add, 1>;
-/// Of a variable, the first input, which need not share the result's memory.
+/// What becomes of a row: it is replaced by another, or folded with the sum of several, or each of
+/// them.
+enum class row_change { replaced, subtracted, maximum };
+template <class Op>
+inline constexpr row_change change_by = row_change::replaced;
+template <>
+inline constexpr row_change change_by<op::scatter_sub> = row_change::subtracted;
+template <>
+inline constexpr row_change change_by<op::scatter_max> = row_change::maximum;
+template <>
+inline constexpr row_change change_by<op::scatter_maximum> = row_change::maximum;
+/// Of the first input, which may be a variable, and need not share the result's memory.
 template <class Op>
 using row_update = scatter<Op, 2>;
 
@@ -36,7 +48,8 @@ class sum_rows : public kernel_spec<op::sum_rows, numeric_dtypes, by_input<0>,
   std::int64_t n_ = 0, count_ = 0;
 };
 
-using scatter_kernels =
-    kernel_list<scatter_add, sum_rows, row_update<op::scatter_sub>, row_update<op::scatter_update>>;
+using scatter_kernels = kernel_list<scatter_add, sum_rows, row_update<op::scatter_sub>,
+                                    row_update<op::scatter_update>, row_update<op::scatter_max>,
+                                    row_update<op::scatter>, row_update<op::scatter_maximum>>;
 
 }  // namespace deft::ext::spec

@@ -69,20 +69,25 @@ refused refuse_unsized() {
   return refused();
 }
 /// The extents that only a run knows are those of `n`.
+template <class Op>
+any_tensor random_any_sized(Op o, const dims& declared, const size_list& n, dtype type,
+                            const random_options& options, source_location w) {
+  const run_extents e = declared_extents(Op::name, declared, n, type, w);
+  if (!e.carrier.valid()) return random_any(o, e.known, type, options, w);
+  o.shape = e.known;
+  o.type = type;
+  o.key = random_key(options);
+  const output in[] = {e.carrier.handle()};
+  return apply_any(o, in, w);
+}
 template <class T, class Shape, class Op>
-tensor_of<T, Shape> random_sized(Op o, const size_list& n, const random_options& options,
+tensor_of<T, Shape> random_sized(const Op& o, const size_list& n, const random_options& options,
                                  source_location w) {
   if constexpr (!is_floating_type<T>)
     static_assert(takes<Op, T>,
                   "[random] random tensors are float or double, and another dtype was asked for");
-  const run_extents e = declared_extents(Op::name, Shape::value, n, dtype_of<T>, w);
-  if (!e.carrier.valid())
-    return tensor_of<T, Shape>(random_any(o, e.known, dtype_of<T>, options, w).handle());
-  o.shape = e.known;
-  o.type = dtype_of<T>;
-  o.key = random_key(options);
-  const output in[] = {e.carrier.handle()};
-  return tensor_of<T, Shape>(apply_any(o, in, w).handle());
+  return tensor_of<T, Shape>(
+      random_any_sized(o, Shape::value, n, dtype_of<T>, options, w).handle());
 }
 /// In the dtype and shape of `like`, which need not be known.
 template <class Op>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/base/reduction.hpp: what sum, mean, max and min share: their axes, shape rule and calls.
 #pragma once
-#include <deft/op/base/shapes.hpp>
+#include <deft/op/base/axes_sentences.hpp>
 
 namespace deft::op {
 
@@ -79,83 +79,50 @@ template <class Given>
 inline constexpr bool misplaced_axes<Given> = expression<Given> ||
                                               (number_or_text<Given> && !std::integral<Given>);
 
-/// An error that says what is wrong with the axes, or with what is where they belong.
-template <class Op, class X, class... A>
-constexpr void refuse_axes() {
-  constexpr bool number = sizeof...(A) == 0 || (number_or_text<A> || ...);
-  constexpr bool tensor = (expression<A> || ...);
-  if constexpr (Op::name == "sum" && tensor)
-    static_assert(takes<Op, X, A...>, "[sum] expects axes, and got a tensor: x + y adds two");
-  else if constexpr (Op::name == "sum" && number)
-    static_assert(takes<Op, X, A...>,
-                  "[sum] expects axes, and got a number: sum(x, axis<0>), sum(x, axis<0>, "
-                  "keepdims), or sum(x, axes{0}) where they are known only at run time");
-  else if constexpr (Op::name == "sum")
-    static_assert(takes<Op, X, A...>, "[sum] expects axes within the tensor's rank, each once");
-  else if constexpr (Op::name == "mean" && tensor)
-    static_assert(takes<Op, X, A...>,
-                  "[mean] expects axes, and got a tensor: (x + y) / 2 is the mean of two");
-  else if constexpr (Op::name == "mean" && number)
-    static_assert(takes<Op, X, A...>,
-                  "[mean] expects axes, and got a number: mean(x, axis<0>), mean(x, axis<0>, "
-                  "keepdims), or mean(x, axes{0}) where they are known only at run time");
-  else if constexpr (Op::name == "mean")
-    static_assert(takes<Op, X, A...>, "[mean] expects axes within the tensor's rank, each once");
-  else if constexpr (Op::name == "max" && tensor)
-    static_assert(takes<Op, X, A...>,
-                  "[max] expects axes, and got a tensor: maximum(x, y) is elementwise");
-  else if constexpr (Op::name == "max" && number)
-    static_assert(
-        takes<Op, X, A...>,
-        "[max] expects axes, and got a number: max(x, axis<0>), max(x, axis<0>, keepdims), or "
-        "max(x, axes{0}) where they are known only at run time; maximum(x, 0) is elementwise");
-  else if constexpr (Op::name == "max")
-    static_assert(takes<Op, X, A...>, "[max] expects axes within the tensor's rank, each once");
-  else if constexpr (Op::name == "min" && tensor)
-    static_assert(takes<Op, X, A...>,
-                  "[min] expects axes, and got a tensor: minimum(x, y) is elementwise");
-  else if constexpr (Op::name == "min" && number)
-    static_assert(
-        takes<Op, X, A...>,
-        "[min] expects axes, and got a number: min(x, axis<0>), min(x, axis<0>, keepdims), or "
-        "min(x, axes{0}) where they are known only at run time; minimum(x, 0) is elementwise");
-  else if constexpr (Op::name == "min")
-    static_assert(takes<Op, X, A...>, "[min] expects axes within the tensor's rank, each once");
-}
-
-template <class Op, class K, class X, class A, class Keep>
-auto reduce(const X& x, const A& a, Keep, source_location w) {
+/// A reduction that `add(x, axes, keep, w)` writes, for axes that may be negative (nullptr: all),
+/// and that yields elements of T, or of x's dtype if that is void.
+template <class Op, class T, class K, class X, class A, class Keep, class Add>
+auto reduce_by(Add add, const X& x, const A& a, Keep, source_location w) {
   constexpr bool keep = std::same_as<A, keepdims_t> || std::same_as<Keep, keepdims_t>;
+  const auto over = [&](const any_tensor& of) {
+    if constexpr (is_axis_type<A>) {
+      const axes given(A::value);
+      return add(of, &given, keep, w);
+    } else
+      return add(of, nullptr, keep, w);
+  };
   if constexpr (std::same_as<X, refused>) {
     return refused();
   } else if constexpr (std::integral<A>) {
     refuse_axes<Op, got<X>, A>();
     return refused();
-  } else if constexpr (typed_expression<X> && !std::same_as<A, axes>) {
+  } else if constexpr (std::same_as<A, axes>) {
+    return add(any_tensor(x), &a, keep, w);
+  } else if constexpr (typed_expression<X>) {
     using S = shape_type_of<X>;
     if constexpr (!axes_in_range<S, A>) {
       refuse_axes<Op, got<X>, A>();
       return refused();
     } else {
-      constexpr Op o{{chosen_axes<S, A>::value, keep}};
-      if constexpr (is_half_type<value_type_of<X>>) {
-        const axes over(o.axes);
-        return tensor_of<value_type_of<X>, reduced_shape<S, A, keep>>(
-            add_reduction(record_of<Op>, any_tensor(any_lower<K>(x, w)), &over, keep, w).handle());
-      } else {
-        if constexpr (is_call<X> && !is_narrow_type<value_type_of<X>> &&
-                      o.axes.contains(S::value.n - 1))
-          K::template use_fold<kernel_type<X>, Op>();
-        return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
-      }
+      if constexpr (is_call<X> && !is_narrow_type<value_type_of<X>> &&
+                    folds_of<Op>() != fold_kind::none &&
+                    chosen_axes<S, A>::value.contains(S::value.n - 1))
+        K::template use_fold<kernel_type<X>, Op>();
+      using E = std::conditional_t<std::is_void_v<T>, value_type_of<X>, T>;
+      return tensor_of<E, reduced_shape<S, A, keep>>(over(any_tensor(any_lower<K>(x, w))).handle());
     }
-  } else if constexpr (std::same_as<A, axes>)
-    return add_reduction(record_of<Op>, any_tensor(x), &a, keep, w);
-  else if constexpr (is_axis_type<A>) {
-    const axes given(A::value);
-    return add_reduction(record_of<Op>, any_tensor(x), &given, keep, w);
   } else
-    return add_reduction(record_of<Op>, any_tensor(x), nullptr, keep, w);
+    return over(any_tensor(x));
+}
+
+/// A reduction that is an operation.
+template <class Op, class K, class X, class A, class Keep>
+auto reduce(const X& x, const A& a, Keep keep, source_location w) {
+  return reduce_by<Op, void, K>(
+      [](const any_tensor& of, const axes* over, bool kept, source_location at) {
+        return add_reduction(record_of<Op>, of, over, kept, at);
+      },
+      x, a, keep, w);
 }
 
 }  // namespace deft::detail

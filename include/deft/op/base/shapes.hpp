@@ -60,6 +60,10 @@ namespace deft::detail {
 /// known, the error says near what made x.
 [[noreturn]] void refuse_call(const any_tensor& x, std::string message, source_location w);
 
+/// The one axis of x that is given, counted from the front. Throws invalid_argument, in the name
+/// `of`, unless there is one, in range.
+int one_axis(std::string_view of, const any_tensor& x, const dims& given, source_location w);
+
 /// The shape that a shape rule computes from types: `value` if it is `possible`. `Rule` derives
 /// from this and states `static constexpr bool make(dims& out)`.
 template <class Rule>
@@ -90,6 +94,27 @@ template <class X>
 inline constexpr bool is_floating_expression = true;
 template <typed_expression X>
 inline constexpr bool is_floating_expression<X> = is_floating_type<value_type_of<X>>;
+/// Whether an elementwise function that other operations compute takes X; a compile error in the
+/// name of `Op` if not.
+template <class Op, class X>
+constexpr bool takes_floating() {
+  if constexpr (!is_floating_expression<X>) refuse<mistake::floats, Op, got<X>>();
+  return is_floating_expression<X>;
+}
+/// Likewise, of bool.
+template <class Op, class X>
+constexpr bool takes_bools() {
+  if constexpr (typed_expression<X>)
+    if constexpr (!std::is_same_v<value_type_of<X>, bool>) {
+      refuse<mistake::bools, Op, got<X>>();
+      return false;
+    }
+  return true;
+}
+/// Throws invalid_argument, in the name `of`, if x is not floating.
+void expect_floating(std::string_view of, const any_tensor& x, source_location w);
+template <typed_expression X>
+void expect_floating(std::string_view, const X&, source_location) {}
 template <class X>
 inline constexpr bool is_integer_expression = true;
 template <typed_expression X>

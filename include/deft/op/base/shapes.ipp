@@ -21,4 +21,20 @@ void detail::refuse_call(const any_tensor& x, std::string message, ext::source_l
               w.known() ? w : x.handle().node->location().nearby());
 }
 
+int detail::one_axis(std::string_view of, const any_tensor& x, const dims& given,
+                     ext::source_location w) {
+  const int axis = given.size() == 1 ? ext::normalize_axis(given[0], x.rank()) : -1;
+  if (axis < 0)
+    refuse_call(x,
+                ext::str("[", of, "] expects one axis of a tensor of rank ", x.rank(), ", and got ",
+                         ext::list_text(given)),
+                w);
+  return axis;
+}
+
+void detail::expect_floating(std::string_view of, const any_tensor& x, ext::source_location w) {
+  if (!ext::is_floating(x.type()))
+    refuse_call(x, ext::str("[", of, "] is not defined for ", x.type()), w);
+}
+
 }  // namespace deft
