@@ -264,6 +264,34 @@ void product(table& t, std::int64_t m, std::int64_t k, std::int64_t n, const cha
       });
 }
 
+/// `count` products of matrices, b transposed or not.
+template <bool Transposed>
+void batch(table& t, std::int64_t count, std::int64_t m, std::int64_t k, std::int64_t n) {
+  using matrices = ndarray<float, dyn, dyn, dyn>;
+  const std::int64_t b_rows = Transposed ? n : k, b_columns = Transposed ? k : n;
+  const auto a = filled(matrices(count, m, k)), b = filled(matrices(count, b_rows, b_columns));
+  matrices c(count, m, n);
+  placeholder<float, dyn, dyn, dyn> p("a"), q("b");
+  auto step = t.s().prepare(Transposed ? ext::matmul_nt(p, q) : matmul(p, q), feeds(p, q));
+  const auto one = [](const float* all, std::int64_t i, std::int64_t rows, std::int64_t columns) {
+    return Eigen::Map<const bench::dense<float>>(all + i * rows * columns, rows, columns);
+  };
+  t.row(
+      ext::str(count, " products ", m, "x", k, "x", n, Transposed ? " transposed" : ""),
+      [&] { bench::keep(step(a, b)); },
+      [&](int part, int of) {
+        for (auto i = begin_of(count, part, of); i < begin_of(count, part + 1, of); ++i) {
+          const auto A = one(a.data(), i, m, k), B = one(b.data(), i, b_rows, b_columns);
+          Eigen::Map<bench::dense<float>> C(c.begin() + i * m * n, m, n);
+          if constexpr (Transposed)
+            C.noalias() = A * B.transpose();
+          else
+            C.noalias() = A * B;
+        }
+        bench::keep(c);
+      });
+}
+
 void products(table& t) {
   product<float>(t, 1, 1024, 1024);
   product<double>(t, 1, 1024, 1024, " of doubles");
@@ -273,6 +301,10 @@ void products(table& t) {
   product<float>(t, 1024, 784, 500);
   product<float>(t, 1024, 1024, 1024);
   product<float>(t, 2048, 2048, 2048);
+  batch<false>(t, 64, 128, 64, 128);
+  batch<true>(t, 64, 128, 64, 128);
+  batch<false>(t, 12, 384, 64, 384);
+  batch<true>(t, 12, 384, 64, 384);
 }
 
 // Rows and elements -----------------------------------------------------------------------------

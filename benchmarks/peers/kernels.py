@@ -107,6 +107,9 @@ def torch_work():
         "normal": lambda s: of(plain(lambda: torch.randn(*extents(s)))),
         "uniform": lambda s: of(plain(lambda: torch.rand(*extents(s)))),
         "matmul": lambda s: of(plain(torch.matmul), *operands(s)),
+        "products": lambda s: of(
+            plain((lambda a, b: a @ b.mT) if s.endswith("transposed") else torch.matmul),
+            *batches(s)),
         "layer norm": lambda s: of(
             wrap(layer_norm), floats(*extents(s)), floats(1024), floats(1024)),
         "relu(x + row)": lambda s: of(
@@ -142,6 +145,12 @@ def operands(name):
     m, k, n = extents(name)
     dtype = np.float64 if "doubles" in name else np.float32
     return floats(m, k, dtype=dtype), floats(k, n, dtype=dtype)
+
+
+def batches(name):
+    count, m, k, n = extents(name)
+    b = (n, k) if name.endswith("transposed") else (k, n)
+    return floats(count, m, k), floats(count, *b)
 
 
 def jax_work():
@@ -202,6 +211,9 @@ def jax_work():
         "normal": lambda s: random(jax.random.normal, *extents(s)),
         "uniform": lambda s: random(jax.random.uniform, *extents(s)),
         "matmul": lambda s: of(jnp.matmul, *operands(s)),
+        "products": lambda s: of(
+            (lambda a, b: a @ b.mT) if s.endswith("transposed") else jnp.matmul,
+            *batches(s)),
         "layer norm": lambda s: of(layer_norm, floats(*extents(s)), floats(1024), floats(1024)),
         "relu(x + row)": lambda s: of(
             lambda x, r: jnp.maximum(x + r, 0), floats(*extents(s)), floats(1024)),

@@ -91,8 +91,8 @@ bool fits(const product& p, const layout& a, const layout& b, const layout& d) {
     return fault("extents differ"), false;
   if (a.count < 1 || a.count != d.count || b.count != d.count)
     return fault("batches differ"), false;
-  if (d.count > 1 && d.apart < static_cast<std::int64_t>(d.rows * d.columns))
-    return fault("results overlap"), false;
+  if (d.count > 1 && d.apart != d.ld * static_cast<std::int64_t>(d.columns))
+    return fault("results are not one behind the other"), false;
   return true;
 }
 
@@ -219,7 +219,8 @@ int cublasLtMatmul(void* handle, void* what, const void* alpha, const void* a, v
   if (wide ? *static_cast<const double*>(alpha) != 1 || *static_cast<const double*>(beta) != 0
            : *static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
     return fault("it is not the product alone");
-  const std::size_t size = found.d.rows * found.d.columns * (wide ? 8 : 4);
+  const std::uint64_t columns = found.d.columns * static_cast<std::uint64_t>(found.d.count);
+  const std::size_t size = found.d.rows * columns * (wide ? 8 : 4);
   if (bytes < found.workspace || bytes < size || reinterpret_cast<std::uintptr_t>(workspace) % 256)
     return fault("the workspace is too small, or not aligned");
   ++state().products;
@@ -239,7 +240,7 @@ int cublasLtMatmul(void* handle, void* what, const void* alpha, const void* a, v
   state().push(on, [=] {
     const auto* from = static_cast<const char*>(workspace);
     const std::size_t column = found.d.rows * (wide ? 8 : 4);
-    for (std::uint64_t j = 0; j < found.d.columns; ++j)
+    for (std::uint64_t j = 0; j < columns; ++j)
       std::memcpy(static_cast<char*>(d) + j * static_cast<std::size_t>(found.d.ld) * (wide ? 8 : 4),
                   from + j * column, column);
   });
