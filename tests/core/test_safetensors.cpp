@@ -232,7 +232,8 @@ TEST_CASE("arrays of a mapped file are the file, and keep it") {
   const auto read = read_safetensors(path, {.access = file_access::mapped});
   CHECK(read == arrays);
   const std::vector<std::string> copied{"flags", "half"};
-  for (const auto& [name, a] : read) {
+  for (const auto& [key, a] : read) {
+    const std::string& name = key;
     CAPTURE(name);
     CHECK(a.storage().unique() == (std::ranges::count(copied, name) > 0));
     CHECK_FALSE(a.storage().is_borrowed());
