@@ -217,6 +217,10 @@ TEST_CASE("an array is not written with elements of another type than it can hav
   CHECK(refusal(any_array::scalar(1.f), "F8") ==
         begin + "it is to be stored as F8, and is an array of float");
   CHECK(refusal(any_array::scalar(1.f), "F32").empty());
+  CHECK(error_of([&] {
+          write_safetensors(path, {}, {.metadata = {{"k", "\xff"}}});
+        }) == "invalid_argument: [safetensors] " + path +
+                  ": cannot hold the metadata \"k\": it is not valid UTF-8");
 }
 
 TEST_CASE("arrays of a mapped file are the file, and keep it") {
@@ -228,7 +232,8 @@ TEST_CASE("arrays of a mapped file are the file, and keep it") {
   const auto read = read_safetensors(path, {.access = file_access::mapped});
   CHECK(read == arrays);
   const std::vector<std::string> copied{"flags", "half"};
-  for (const auto& [name, a] : read) {
+  for (const auto& [key, a] : read) {
+    const std::string& name = key;
     CAPTURE(name);
     CHECK(a.storage().unique() == (std::ranges::count(copied, name) > 0));
     CHECK_FALSE(a.storage().is_borrowed());
@@ -333,6 +338,8 @@ TEST_CASE("a model in several files is read by its index, or its directory") {
           begin + ": the file of \"a\" is \"" + file + "\"; expected one in the same directory");
   CHECK(failure(R"({"weight_map":{"a":"none.safetensors"}})").starts_with("not_found: "));
   std::filesystem::remove(index);
+  const file_roots elsewhere({std::filesystem::temp_directory_path() / "."});
+  CHECK(error_of([&] { safetensors_model("/", elsewhere); }).starts_with("permission_denied: "));
   CHECK(error_of([&] { read_safetensors(folder.path().string()); }).find("several files") !=
         std::string::npos);
   std::filesystem::remove(folder / two);

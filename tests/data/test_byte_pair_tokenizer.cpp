@@ -92,7 +92,8 @@ TEST_CASE("pairs are merged in the order of the list, within words") {
       {"12 1212", {"12", "Ġ", "12", "12"}},
       {"low12low", {"low", "12", "low"}},
   };
-  for (const auto& [text, expected] : cases) {
+  for (const auto& [key, expected] : cases) {
+    const std::string& text = key;
     CAPTURE(text);
     CHECK(t.encode(text) == of_names(t, expected));
     CHECK(t.decode(t.encode(text)) == text);

@@ -148,8 +148,8 @@ struct safetensors_format {
 
 /// Writes host arrays to a file, which replaces an older one only when it is complete and on the
 /// disk. Throws resource_exhausted on a full disk, not_found if there is no such directory,
-/// invalid_argument for the name "__metadata__", a name that is not UTF-8, an array without a
-/// dtype, and one whose elements cannot have the type that `format` says.
+/// invalid_argument for the name "__metadata__", names and metadata that are not UTF-8, an array
+/// without a dtype, and one whose elements cannot have the type that `format` says.
 void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays,
                        const safetensors_format& format = {});
 

@@ -280,6 +280,10 @@ void detail::write_safetensors(const ext::file_roots& roots, const std::string& 
                                const safetensors_format& format) {
   std::vector<stored_array> all;
   for (const named_array& a : arrays) all.push_back(stored(path, a, format.types));
+  for (const auto& [key, value] : format.metadata)
+    if (!ext::is_utf8(key) || !ext::is_utf8(value))
+      ext::fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold the metadata \"",
+                ext::printable(key), "\": it is not valid UTF-8");
   // Arrays of whole cache lines first; then, as the Python package does, the widest elements, so
   // that all are aligned.
   std::ranges::stable_sort(all, std::ranges::greater(), [](const stored_array& a) {

@@ -34,9 +34,10 @@ std::string only_file(const std::string& directory, std::string_view ending) {
 }
 
 /// What the path of a model leads to: a file, or an index.
-std::string found_model(const std::string& path) {
+std::string found_model(const std::string& path, const ext::file_roots& roots) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none)) return path;
+  roots.open_directory(path);  // or it may not be read
   std::string found = only_file(path, model_index_ending);
   if (found.empty()) found = only_file(path, model_file_ending);
   if (found.empty())
@@ -68,7 +69,7 @@ std::map<std::string, std::string> parse_model_index(const std::string& path,
 
 safetensors_model::safetensors_model(const std::string& path, const ext::file_roots& roots,
                                      file_access access)
-    : path_(found_model(path)) {
+    : path_(found_model(path, roots)) {
   if (!path_.ends_with(model_index_ending)) {
     paths_.push_back(path_);
     files_.emplace_back(path_, roots, access);

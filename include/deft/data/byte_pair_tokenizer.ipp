@@ -96,18 +96,19 @@ class byte_pair_rules final : public detail::tokenizer_rules {
   bool joins_unknown = false;
   std::optional<std::int32_t> unknown;
 
-  /// The next of the merges, of two tokens. Throws data_loss if they or their sum are not tokens.
+  /// The next of the merges, of two tokens; the last of equal ones counts. Throws data_loss if they
+  /// or their sum are not tokens.
   void add_merge(std::string_view left, std::string_view right) {
     const auto a = find(left), b = find(right), sum = find(std::string(left) += right);
     if (!a || !b || !sum)
-      bad(ext::str("merge ", merges_.size(), ", of \"", ext::printable(left), "\" and \"",
+      bad(ext::str("merge ", merges_read_, ", of \"", ext::printable(left), "\" and \"",
                    ext::printable(right), "\", is not one of tokens"));
-    merges_.try_emplace(pair_of(*a, *b), merge{static_cast<std::int32_t>(merges_.size()), *sum});
+    merges_.insert_or_assign(pair_of(*a, *b), merge{merges_read_++, *sum});
   }
   void add_merge(std::string_view line) {
     const auto blank = line.find(' ');
     if (blank == line.npos || line.find(' ', blank + 1) != line.npos)
-      bad(ext::str("merge ", merges_.size(), " is \"", ext::printable(line),
+      bad(ext::str("merge ", merges_read_, " is \"", ext::printable(line),
                    "\"; expected two tokens with a blank between them"));
     add_merge(line.substr(0, blank), line.substr(blank + 1));
   }
@@ -224,6 +225,7 @@ class byte_pair_rules final : public detail::tokenizer_rules {
   }
 
   boost::unordered_flat_map<std::uint64_t, merge> merges_;
+  std::int32_t merges_read_ = 0;
   std::array<std::optional<std::int32_t>, 256> bytes_;
   std::vector<std::string> texts_;  ///< the bytes of tokens
 };

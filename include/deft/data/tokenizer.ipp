@@ -144,6 +144,10 @@ class tokenizer_rules {
   }
 
   std::vector<std::int32_t> encode(std::string_view text, encode_options options) const {
+    constexpr std::size_t longest = (std::size_t{1} << 31) - 1;
+    if (text.size() > longest)
+      fail(errc::invalid_argument, "[tokenizer] a text has ", text.size(), " bytes, and at most ",
+           longest, " are possible: encode its parts");
     if (!is_utf8(text)) fail(errc::invalid_argument, "[tokenizer] the text is not UTF-8");
     std::vector<std::int32_t> ids;
     if (options.add_special) ids = before_;
