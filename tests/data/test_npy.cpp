@@ -93,11 +93,11 @@ TEST_CASE("files are those of NumPy") {
   }
 }
 
-TEST_CASE("floats of 16 bits are read as floats") {
+TEST_CASE("floats of 16 bits are read as they are") {
   testing::temporary_folder dir;
   const std::string header = "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2)}";
   write_bytes(dir / "a.npy", file_of(header, std::string("\x00\x3c\x00\xc0\xff\x7b\x01\x00", 8)));
-  CHECK(read_npy(dir / "a.npy") == ndarray<float, 2, 2>{1, -2, 65504, 0x1p-24f}.array());
+  CHECK(read_npy(dir / "a.npy") == ndarray<float16, 2, 2>{1, -2, 65504, 0x1p-24f}.array());
   CHECK(failure(dir, file_of(header, "1234567")).find("more than the file can hold") !=
         std::string::npos);
 }

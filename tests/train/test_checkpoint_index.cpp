@@ -354,6 +354,31 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
         }).find("\"x\" is float(1), and of F8_E4M3 in the checkpoint") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(own_graph, "half variables are saved as they are, and restored from any floats") {
+  const temporary_folder folder;
+  variable<bfloat16, 2> b("b", 1.5f);
+  variable<float16, 2> h("h", 0.1f);
+  session s;
+  s.run(initialize_all());
+  const std::string path = saver().save(s, folder / "m");
+  s.run(b.assign(b * 2.f), h.assign(h * 2.f));
+  saver().restore(s, path);
+  CHECK(s.run(b) == ndarray<bfloat16, 2>{1.5f, 1.5f});
+  CHECK(s.run(h) == ndarray<float16, 2>{0.1f, 0.1f});
+  const std::string other = folder / "other.safetensors";
+  write_safetensors(other, {{"b", ndarray<float, 2>{1.00390625f, 3.1415927f}.array()},
+                            {"h", ndarray<bfloat16, 2>{0.5f, 65536.f}.array()}});
+  saver().restore(s, other);
+  CHECK(s.run(b) == ndarray<bfloat16, 2>{1.f, 3.140625f});
+  CHECK(s.run(h)(0) == 0.5f);
+  CHECK(std::isinf(static_cast<float>(s.run(h)(1))));
+  write_safetensors(
+      other, {{"b", ndarray<std::int32_t, 2>{1, 2}.array()}, {"h", ndarray<float16, 2>().array()}});
+  CHECK(error_of([&] {
+          saver().restore(s, other);
+        }).find("\"b\" is bfloat16(2), and int32(2) in the checkpoint") != std::string::npos);
+}
+
 namespace {
 
 /// Runs the program of two jobs, 0 and 1, at the same time, each with a graph of its own.

@@ -33,8 +33,7 @@ struct safetensors_entry {
 enum class file_access : std::uint8_t { copied, mapped };
 
 /// A file of named arrays, open for reading. Files that deft wrote carry checksums, which are
-/// compared. Elements of F16 and BF16 are read as float, which has all of their values. (The
-/// format: https://huggingface.co/docs/safetensors.)
+/// compared. (The format: https://huggingface.co/docs/safetensors.)
 class safetensors_file {
  public:
   /// Reads the header. Throws not_found if there is no such file, data_loss if it is cut off, or
@@ -54,7 +53,7 @@ class safetensors_file {
   /// Calls f(0) … f(n - 1), each once, in any order and on any threads.
   using piecewise = void (*)(std::int64_t n, const std::function<void(std::int64_t)>& f);
   /// The array `name`, whose pieces are read by `each`. It is copied from a mapped file, too, if
-  /// its elements are others in memory (F16, BF16, BOOL), or not at a multiple of their size there.
+  /// its elements are BOOL, or not at a multiple of their size there.
   /// Throws not_found, unimplemented if deft has no arrays of its dtype or rank, data_loss if the
   /// elements are not those that were written, cancelled once `stop` is requested.
   any_array read(const std::string& name, const std::stop_token& stop = {},
@@ -73,7 +72,7 @@ class safetensors_file {
 };
 
 /// The arrays of a model in one safetensors file or several, mapped. Nothing of them is read before
-/// it is used, and F16 and BF16 become floats when they are taken.
+/// it is used.
 ///
 ///     const safetensors_model bert("all-MiniLM-L6-v2");
 ///     for (const std::string& name : bert.names("encoder.layer.*.weight")) f(bert.read(name));

@@ -6,11 +6,11 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/crc32c.hpp>
-#include <deft/core/stored_elements.hpp>
 #include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
+#include <deft/core/stored_elements.hpp>
 #include <vector>
 
 namespace deft {
@@ -35,8 +35,6 @@ constexpr std::string_view own_keys = "deft.", header_key = "deft.header_crc32c"
 std::string_view name_of_type(dtype t) { return ext::traits_of(t).names.safetensors; }
 /// The dtype is none if there is no such type.
 ext::stored_elements stored_as(std::string_view name) {
-  if (name == "F16") return ext::stored_float16;
-  if (name == "BF16") return ext::stored_bfloat16;
   const dtype t = ext::dtype_named(&ext::element_names::safetensors, name);
   return {t, ext::size_of_dtype(t)};
 }
@@ -231,8 +229,8 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
     ext::fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
   const ext::stored_elements held = stored_as(e.type);
   // Any other byte in a bool would be undefined behaviour.
-  const bool in_place = !pages_.bytes().empty() && !held.widen && e.element != dtype::boolean &&
-                        e.begin % held.size == 0;
+  const bool in_place =
+      !pages_.bytes().empty() && e.element != dtype::boolean && e.begin % held.size == 0;
   any_array value = in_place ? any_array(e.element, e.shape, pages_.view(e.begin, e.bytes))
                              : any_array(e.element, e.shape);
   char* const to = in_place ? nullptr : static_cast<char*>(value.mutable_raw());
@@ -241,19 +239,13 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
   if (!in_place || e.checksum)
     each(static_cast<std::int64_t>(checksums.size()), [&](std::int64_t number) {
       const auto p = static_cast<std::size_t>(number);
-      std::vector<std::uint16_t> narrow(held.widen ? chunk_bytes / sizeof(std::uint16_t) : 0);
       for (std::uint64_t at = p * piece_bytes; at < end_of(p); at += chunk_bytes) {
         const auto bytes =
             static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
         check_not_stopped(stop, path_);
-        const char* piece = static_cast<const char*>(value.raw()) + at;
-        if (!in_place) {
-          char* const read = held.widen ? reinterpret_cast<char*>(narrow.data()) : to + at;
-          ext::read_file(file_, path_, e.begin + at, read, bytes);
-          piece = read;
-        }
+        if (!in_place) ext::read_file(file_, path_, e.begin + at, to + at, bytes);
+        const char* const piece = static_cast<const char*>(value.raw()) + at;
         if (e.checksum) checksums[p] = ext::crc32c({piece, bytes}, checksums[p]);
-        if (held.widen) held.widen(piece, bytes / 2, reinterpret_cast<float*>(to) + at / 2);
       }
     });
   if (e.checksum) {

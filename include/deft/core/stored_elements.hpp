@@ -49,10 +49,5 @@ inline constexpr stored_elements float_in_float16{dtype::float32, 2, detail::wid
 inline constexpr stored_elements float_in_bfloat16{dtype::float32, 2, detail::widen<from_bfloat16>,
                                                    detail::narrow<to_bfloat16>};
 /// @}
-/// What elements of 16 bits are once they are read, in files of every format: floats.
-/// @{
-inline constexpr stored_elements stored_float16 = float_in_float16;
-inline constexpr stored_elements stored_bfloat16 = float_in_bfloat16;
-/// @}
 
 }  // namespace deft::ext

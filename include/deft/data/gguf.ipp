@@ -83,7 +83,7 @@ struct ggml_type {
 };
 constexpr ggml_type ggml_types[] = {
     {0, "F32", 1, 4, {dtype::float32, 4}},
-    {1, "F16", 1, 2, ext::stored_float16},
+    {1, "F16", 1, 2, ext::float_in_float16},
     {2, "Q4_0", 32, 18, {}, block_format::q4_0},
     {3, "Q4_1", 32, 20, {}, block_format::q4_1},
     {6, "Q5_0", 32, 22},
@@ -101,7 +101,7 @@ constexpr ggml_type ggml_types[] = {
     {26, "I32", 1, 4, {dtype::int32, 4}},
     {27, "I64", 1, 8, {dtype::int64, 8}},
     {28, "F64", 1, 8, {dtype::float64, 8}},
-    {30, "BF16", 1, 2, ext::stored_bfloat16},
+    {30, "BF16", 1, 2, ext::float_in_bfloat16},
 };
 const ggml_type* ggml_type_named(std::string_view name) {
   const auto* const found = std::ranges::find(ggml_types, name, &ggml_type::name);

@@ -7,7 +7,7 @@
 namespace deft {
 
 /// Reads a file that numpy.save wrote, plain or gzip (detected by its content): format versions 1
-/// to 3, elements of deft's dtypes (little-endian), in C order; of float16, as float.
+/// to 3, elements of deft's dtypes (little-endian), in C order.
 ///
 ///     from_slices(ndarray<float, dyn, 784>(read_npy("x.npy"))).batch(100)
 ///

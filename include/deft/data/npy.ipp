@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/error.hpp>
-#include <deft/core/stored_elements.hpp>
 #include <deft/core/printable.hpp>
 #include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
@@ -34,12 +33,9 @@ class npy_reader : detail::input_file {
     const auto type = dtype_of_header();
     if (!ext::is_sound(shape_))
       bad_at(in_header(0), ext::str("its shape ", shape_, " is too large"));
-    expect_array(type, shape_, elements_.size);
+    expect_array(type, shape_, ext::size_of_dtype(type));
     any_array a(type, shape_);
-    if (elements_.widen)
-      read_halves(a);
-    else
-      read(a.mutable_raw(), a.bytes(), "elements");
+    read(a.mutable_raw(), a.bytes(), "elements");
     if (type == dtype::boolean) check_bools(a);
     expect_end(type, shape_);
     return a;
@@ -142,20 +138,12 @@ class npy_reader : detail::input_file {
   dtype dtype_of_header() {
     const std::string_view element = descr_.substr(std::min<std::size_t>(1, descr_.size()));
     const dtype named = ext::dtype_named(&ext::element_names::numpy, element);
-    elements_ = element == "f2" ? ext::stored_float16
-                                : ext::stored_elements{named, ext::size_of_dtype(named)};
-    if (elements_.type != dtype::none) {
-      if (descr_[0] == '>' && elements_.size > 1) unsupported("big-endian elements");
+    if (named != dtype::none) {
+      if (descr_[0] == '>' && ext::size_of_dtype(named) > 1) unsupported("big-endian elements");
       if (fortran_ == "True") unsupported("Fortran order");
-      return elements_.type;
+      return named;
     }
     unsupported(ext::str("elements of type ", ext::printable(descr_)));
-  }
-  /// Floats of 16 bits, as floats.
-  void read_halves(any_array& a) {
-    std::vector<std::uint16_t> stored(static_cast<std::size_t>(a.elements()));
-    read(stored.data(), stored.size() * sizeof(std::uint16_t), "elements");
-    elements_.widen(stored.data(), stored.size(), a.mutable_data<float>());
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {
@@ -180,7 +168,6 @@ class npy_reader : detail::input_file {
   std::size_t parsed_ = 0;  ///< of the header
   std::string_view descr_, fortran_;
   bool has_shape_ = false;
-  ext::stored_elements elements_;
   dims shape_;
 };
 

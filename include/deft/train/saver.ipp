@@ -363,14 +363,14 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
       files.push_back((std::filesystem::path(directory) / t.file).string());
       names.push_back(t.name);
       o.names.push_back(name);
-      o.types.push_back({in_file(v.shape(), axes_in_file(name)), v.type()});
+      o.types.push_back({in_file(v.shape(), axes_in_file(name)), t.holds.type});
     }
     const ext::output in[] = {constant(files).handle(), constant(names).handle()};
     const ext::node_ref read = detail::apply_any(o, in, ext::here()).handle().node;
     reads.push_back(read);
     std::uint32_t number = 0;
     for (const auto& [name, v] : variables) {
-      const any_tensor value(ext::output{read, number++});
+      const any_tensor value = cast(any_tensor(ext::output{read, number++}), v.type());
       const dims order = axes_in_file(name);
       values.emplace_back(v, order.rank() ? transpose(value, axes(order)) : value);
     }

@@ -127,6 +127,14 @@ dims saver::axes_in_file(const std::string& name) const {
   return given == options_.transposed.end() ? dims() : given->second.value;
 }
 
+namespace {
+/// Whether values of dtype `from` are restored to a variable of `to`, as they are or cast.
+bool can_restore(dtype from, dtype to) {
+  return from == to || (ext::is_floating(from) && ext::is_floating(to) &&
+                        (ext::is_half(from) || ext::is_half(to)));
+}
+}  // namespace
+
 checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
                                           const named_variables& all) const {
   checkpoint_comparison c;
@@ -138,13 +146,14 @@ checkpoint_comparison saver::compare_with(const detail::checkpoint_index& index,
     }
     const detail::saved_tensor& t = saved->second;
     const dims order = axes_in_file(name), shape = in_file(v.shape(), order);
-    if (t.holds.type == v.type() && ext::fits(shape, t.holds.shape)) {
+    if (can_restore(t.holds.type, v.type()) && ext::fits(shape, t.holds.shape)) {
       c.restorable.push_back(name);
       continue;
     }
     const dims& found = t.holds.shape;
     dims reversed;
-    const bool hint = t.holds.type == v.type() && order.rank() == 0 && found.rank() > 1 &&
+    const bool hint = can_restore(t.holds.type, v.type()) && order.rank() == 0 &&
+                      found.rank() > 1 &&
                       op::transpose{op::transpose::reversed(found.rank())}.shape(found, reversed) &&
                       ext::fits(v.shape(), reversed);
     c.mismatched.push_back(ext::str(
