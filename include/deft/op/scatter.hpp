@@ -113,7 +113,7 @@ any_tensor scatter_add_rows(const any_tensor& x, const any_tensor& indices, cons
                             source_location w);
 any_tensor scatter_max_rows(const any_tensor& x, const any_tensor& indices, const any_tensor& rows,
                             source_location w);
-/// The first or the only row of each index passes on what `dz` has for it.
+/// What `dz` passes on to the tensor and to the rows, of which the last of each index counts.
 std::tuple<any_tensor, any_tensor> scatter_gradient(const any_tensor& indices,
                                                     const any_tensor& rows, const any_tensor& dz);
 std::tuple<any_tensor, any_tensor> scatter_max_gradient(const any_tensor& x, const any_tensor& rows,

@@ -22,12 +22,25 @@ class kernel_of<spec::gather, Index> final : public spec::gather {
     const Index* index = static_cast<const Index*>(c.in[1]);
     char* to = static_cast<char*>(c.out[0]);
     const std::int64_t rows = rows_, bytes = bytes_, count = count_;
+    if (const std::size_t size = size_of_dtype(type()); bytes == static_cast<std::int64_t>(size))
+      return visit_size(size, [&]<class Unit>() { run_elements<Unit>(c, index); });
     each_row(count, bytes, cost_, [=](std::int64_t i) {
       check_index(operation::name, index[i], rows);
       if (const auto j = i + rows_ahead; j < count && index[j] >= 0 && index[j] < rows)
         prefetch_row(from + index[j] * bytes, bytes);
       if (bytes)
         std::memcpy(to + i * bytes, from + index[i] * bytes, static_cast<std::size_t>(bytes));
+    });
+  }
+  /// Of rows of one element each.
+  template <class Unit>
+  void run_elements(const kernel_call& c, const Index* index) const {
+    const Unit* from = static_cast<const Unit*>(c.in[0]);
+    Unit* to = static_cast<Unit*>(c.out[0]);
+    const std::int64_t rows = rows_;
+    each_row(count_, std::int64_t{sizeof(Unit)}, cost_, [=](std::int64_t i) {
+      check_index(operation::name, index[i], rows);
+      to[i] = from[index[i]];
     });
   }
 };
