@@ -43,8 +43,11 @@ TEST_CASE_TEMPLATE("sort, argsort and top_k agree with std::stable_sort", T, flo
   own_graph own;
   placeholder<T, dyn, dyn> x("x");
   session s;
-  for (const auto& [rows, n] : {std::pair{5, 1}, {3, 17}, {40, 300}, {3, 767}, {2, 769}, {2, 5000}})
+  constexpr std::pair<std::int64_t, std::int64_t> sizes[] = {{5, 1},   {3, 17},  {40, 300},
+                                                             {3, 767}, {2, 769}, {2, 5000}};
+  for (const auto& size : sizes)
     for (const bool descending : {false, true}) {
+      const std::int64_t rows = size.first, n = size.second;
       CAPTURE(n);
       CAPTURE(descending);
       const ndarray<T, dyn, dyn> v = numbers<T>(rows, n);
