@@ -145,7 +145,9 @@ int cublasLtMatmulDescSetAttribute(void* p, int attribute, const void* from, std
 }
 int cublasLtMatrixLayoutCreate(void** to, int type, std::uint64_t rows, std::uint64_t columns,
                                std::int64_t ld) {
-  return make(to, layout{.type = type, .rows = rows, .columns = columns, .ld = ld});
+  layout l;
+  l.type = type, l.rows = rows, l.columns = columns, l.ld = ld;
+  return make(to, l);
 }
 int cublasLtMatrixLayoutDestroy(void* l) { return destroy<layout>(l); }
 int cublasLtMatrixLayoutSetAttribute(void* to, int attribute, const void* from, std::size_t bytes) {
