@@ -39,12 +39,12 @@ class quantized_array {
       : format_(format), shape_(shape), blocks_(std::move(blocks)) {}
   const ext::buffer& storage() const { return blocks_; }
   /// @endcond
-  block_format format() const { return format_; }
+  block_format format() const { return format_; }  ///< of the blocks
   /// Of elements, not of blocks.
   const dims& shape() const { return shape_; }
   /// The blocks, one behind the other, at any address.
   const std::byte* blocks() const { return static_cast<const std::byte*>(blocks_.data()); }
-  std::size_t bytes() const {
+  std::size_t bytes() const {  ///< of all blocks
     return static_cast<std::size_t>(shape_.elements() / ext::block_elements) *
            ext::block_bytes(format_);
   }

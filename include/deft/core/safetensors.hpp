@@ -95,7 +95,7 @@ class safetensors_model {
   }
   std::vector<std::string> names() const { return names(std::vector<std::string>()); }
   /// @}
-  bool contains(const std::string& name) const { return files_of_.contains(name); }
+  bool contains(const std::string& name) const { return files_of_.contains(name); }  ///< an array
   /// Throws not_found.
   const safetensors_entry& entry(const std::string& name) const&;
   /// @cond refused
@@ -125,7 +125,7 @@ class safetensors_model {
 struct safetensors_options {
   /// Patterns of names, as in "encoder.layer.*.weight"; none: all arrays.
   std::vector<std::string> names = {};
-  file_access access = file_access::copied;
+  file_access access = file_access::copied;  ///< how
 };
 
 /// The arrays of a file, an index or a directory. One of a dtype or rank that deft does not have is

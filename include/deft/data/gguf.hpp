@@ -115,7 +115,7 @@ class gguf_file {
   void metadata() const&& = delete;
   void entries() const&& = delete;
   /// @endcond
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  ///< of the file
 
   /// A value of the metadata, as gguf_value::as has it: `file.get<int>("llama.block_count")`.
   /// Throws as it does, and not_found if there is no such key, unless it says what holds

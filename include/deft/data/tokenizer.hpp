@@ -41,14 +41,14 @@ class tokenizer {
 
   /// The number of a token, as the vocabulary has it: `id_of("<|im_end|>")`. Throws not_found.
   std::int32_t id_of(std::string_view token) const;
-  bool contains(std::string_view token) const;
+  bool contains(std::string_view token) const;  ///< whether id_of knows it
   /// The token of a number, as the vocabulary has it. Throws out_of_range.
   const std::string& token(std::int32_t id) const;
   /// Numbers of tokens are below it: the rows of an embedding.
   std::int32_t size() const;
 
  protected:
-  explicit tokenizer(std::shared_ptr<const detail::tokenizer_rules> rules);
+  explicit tokenizer(std::shared_ptr<const detail::tokenizer_rules> rules);  ///< by these rules
 
  private:
   std::shared_ptr<const detail::tokenizer_rules> rules_;

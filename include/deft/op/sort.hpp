@@ -37,7 +37,7 @@ namespace deft {
 
 /// Options of sort and argsort.
 struct sort_options {
-  bool descending = false;
+  bool descending = false;  ///< the greatest first
 };
 
 namespace detail {

@@ -6,7 +6,7 @@
 #include <memory>
 
 namespace deft {
-
+/// Options of loss_scaler.
 struct loss_scaler_options {
   double initial = 32768;      ///< the first scale
   std::int64_t period = 2000;  ///< steps in a row with finite gradients, after which it doubles
