@@ -3,8 +3,8 @@
 #pragma once
 #include <array>
 #include <cstring>
-#include <deft/core/stored_elements.hpp>
 #include <deft/core/quantized.hpp>
+#include <deft/core/stored_elements.hpp>
 
 namespace deft {
 namespace {

@@ -6,8 +6,8 @@
 #include <bit>
 #include <cstring>
 #include <deft/core/error.hpp>
-#include <deft/core/stored_elements.hpp>
 #include <deft/core/printable.hpp>
+#include <deft/core/stored_elements.hpp>
 #include <deft/data/gguf.hpp>
 #include <optional>
 
