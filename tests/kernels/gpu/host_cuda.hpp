@@ -47,6 +47,16 @@ inline constexpr const char* host_cuda = R"cpp(
     memcpy(&f, &v, 4);
     return f;
   }
+  static inline float __uint_as_float(unsigned v) {
+    float f;
+    memcpy(&f, &v, 4);
+    return f;
+  }
+  static inline unsigned __float_as_uint(float f) {
+    unsigned v;
+    memcpy(&v, &f, 4);
+    return v;
+  }
   static inline double __longlong_as_double(long long v) {
     double d;
     memcpy(&d, &v, 8);

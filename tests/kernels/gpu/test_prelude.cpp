@@ -105,9 +105,9 @@ bool same_bits(T a, T b) {
 template <class Body, class T>
 auto result_of([[maybe_unused]] T a, [[maybe_unused]] T b) {
   if constexpr (Body::arity == 1)
-    return Body()(num::lane<T>(a)).v;
+    return Body()(num::lane<lane_type<T>>(a)).v;
   else
-    return Body()(num::lane<T>(a), num::lane<T>(b)).v;
+    return Body()(num::lane<lane_type<T>>(a), num::lane<lane_type<T>>(b)).v;
 }
 
 /// Compares all pairs of some values.
@@ -154,7 +154,8 @@ void add() {
   const std::string name = str("body", comparisons.size()), t = cuda_name<T>();
   std::string source = str("extern \"C\" void ", name, "(const ", t, "* a, const ", t, "* b, ",
                            cuda_name<R>(), "* to, unsigned* faults, int n) {\n");
-  source += str("  typedef num::number<", t, "> T;\n  for (int i = 0; i < n; ++i) {\n");
+  source += str("  typedef num::number<", cuda_name<lane_type<T>>(),
+                "> T;\n  for (int i = 0; i < n; ++i) {\n");
   source += "    const T x(a[i]), y(b[i]);\n    faults[i] = 0;\n";
   source += str("    to[i] = num::take(", body, ", faults[i]);\n  }\n}\n");
   comparisons.push_back(
