@@ -214,7 +214,7 @@ TEST_CASE("an array is not written with elements of another type than it can hav
   };
   const std::string begin = "invalid_argument: [safetensors] " + path + ": cannot hold \"a\": ";
   CHECK(refusal(any_array::scalar(1.0), "F16") ==
-        begin + "it is to be stored as F16, and is an array of double, not of float");
+        begin + "it is to be stored as F16, and is an array of double, not of half");
   CHECK(refusal(any_array::scalar(1.f), "F64") ==
         begin + "it is to be stored as F64, and is an array of float, not of double");
   CHECK(refusal(any_array::scalar(1.f), "F8") ==
@@ -314,7 +314,8 @@ TEST_CASE("a model in several files is read by its index, or its directory") {
   write_safetensors(folder / two, {{"b", b}, {"c", b}}, {.types = {{"b", "F16"}}});
   write_index(R"({"metadata":{"total_size":8},"weight_map":{"a":")" + one + R"(","b":")" + two +
               R"(","c":")" + two + R"("}})");
-  const std::map<std::string, any_array> all{{"a", a}, {"b", b}, {"c", b}};
+  const std::map<std::string, any_array> all{
+      {"a", a}, {"b", any_array::scalar(float16(2))}, {"c", b}};
   CHECK(read_safetensors(index) == all);
   CHECK(read_safetensors(folder.path().string()) == all);
   CHECK(read_safetensors(folder.path().string(), {.names = {"b"}}).size() == 1);

@@ -189,6 +189,7 @@ TEST_CASE_FIXTURE(own_graph,
 TEST_CASE_FIXTURE(own_graph, "a refused node leaves the graph unchanged") {
   placeholder<float, 3> x("x");
   placeholder<float, 4> y("y");
+  placeholder<float, 2, 3> m("m");
   auto nodes = g.size();
   std::string e = testing::error_of([&] { (void)(any_tensor(x) + any_tensor(y)); });
   CHECK(
@@ -196,7 +197,7 @@ TEST_CASE_FIXTURE(own_graph, "a refused node leaves the graph unchanged") {
                     "(3) (4), node \"add\""));
   CHECK(testing::error_of([&] {
           auto scope = name_scope("s");
-          matmul(any_tensor(x), any_tensor(y));
+          matmul(any_tensor(m), any_tensor(m));
         }).find("node \"s/matmul\" at test_graph.cpp:") != std::string::npos);
   CHECK(g.size() == nodes);
   CHECK(x.handle().node->references == 1);

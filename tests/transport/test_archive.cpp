@@ -237,11 +237,9 @@ TEST_CASE("an array larger than its bytes is refused") {
   CHECK(error_of([&] { from_bytes(extent(std::int64_t{1} << 40), a); }) ==
         "invalid_argument: received a shape larger than any memory");
   CHECK(error_of([&] { from_bytes(extent(-1), a); }).starts_with("invalid_argument"));
-  CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), a); }) ==
-        "invalid_argument: unknown dtype 7");
-  for (const std::uint8_t reserved : {8, 10, 11, 12, 13, 15})
-    CHECK(error_of([&] { from_bytes(to_bytes(reserved), a); }) ==
-          str("invalid_argument: unknown dtype ", int{reserved}));
+  for (const std::uint8_t unknown : {15, 16, 255})
+    CHECK(error_of([&] { from_bytes(to_bytes(unknown), a); }) ==
+          str("invalid_argument: unknown dtype ", int{unknown}));
   CHECK(error_of([&] { from_bytes(to_bytes(dtype::int32, std::uint8_t{9}), a); }) ==
         "invalid_argument: a rank of 9, above 8");
 }

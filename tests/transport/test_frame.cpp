@@ -264,8 +264,8 @@ TEST_CASE("strings whose offsets are not sound are refused, and no message has t
   CHECK(error_of([] { read_all(string_frame(-1, {0}, "")); }).starts_with("invalid_argument"));
 }
 
-TEST_CASE("dtypes whose numbers are reserved are refused") {
-  for (const int number : {7, 8, 10, 11, 12, 13, 15, 255})
+TEST_CASE("numbers that no dtype has are refused") {
+  for (const int number : {15, 16, 255})
     CHECK(error_of([&] { read_all(lying_frame(8, 8, {8}, static_cast<dtype>(number))); }) ==
           "data_loss: the descriptor of tensor 0 is invalid");
 }
