@@ -39,7 +39,7 @@ TEST_CASE_FIXTURE(own_graph, "a model from elsewhere is restored, and goes back 
   const safetensors_model again(tuned);
   CHECK(again.types() == original.types());
   CHECK(again.metadata() == original.metadata());
-  CHECK(again.read("classifier.weight") == ndarray<float, 2, 3>{2, 3, 4, 5, 6, 7}.array());
+  CHECK(again.read("classifier.weight") == ndarray<bfloat16, 2, 3>{2, 3, 4, 5, 6, 7}.array());
   CHECK(again.read("classifier.bias") == original.read("classifier.bias"));
 }
 
