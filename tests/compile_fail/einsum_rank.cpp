@@ -1,4 +1,4 @@
-// build error: \[einsum\] expects a letter for each axis of an operand, and got another number of letters
+// build error: \[einsum\] expects a letter for each axis of an operand, and got
 // got: takes<einsum,einsum_text<'i','j',',','j'>,tensor<float,3,4>,tensor<float,4,5>>
 #include <deft/expr.hpp>
 using namespace deft;
