@@ -1,4 +1,4 @@
-// build error: \[einsum\] expects letters of axes, with commas between operands and -> in front of the
+// build error: \[einsum\] expects letters of axes, with commas between operands and -> in front
 // got: takes<einsum,einsum_text<'i','1','-','>','i'>>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[einsum\] expects each letter of an operand once, and got one twice: it takes no diagonals
+// build error: \[einsum\] expects each letter of an operand once, and got one twice: it takes no
 // got: takes<einsum,einsum_text<'i','i'>>
 #include <deft/expr.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[einsum\] expects as many operands as there are between the commas, and got another number
+// build error: \[einsum\] expects as many operands as there are between the commas, and got
 // got: takes<einsum,einsum_text<'i','j',',','j','k'>,tensor<float,3,4>>
 #include <deft/expr.hpp>
 using namespace deft;
