@@ -3,10 +3,9 @@
 // similar things; then it is tuned to tell good news from bad news. It is that of a folder as
 // Hugging Face has it, such as all-MiniLM-L6-v2, or without `--data DIR` a small random one.
 //
-//     tokens ── rows of tables ── norm ──┬── attention ── + ── norm ──┬── dense ── + ── norm ── x
-//     lengths ── mask ───────────────────┼───────┘        │           └───────────┘
-//                                        └────────────────┘     each layer
-//
+//     tokens ── rows of tables ── norm ─┬── attention ── + ── norm ─┬── dense ── + ── norm ── x
+//     lengths ── which tokens are there ┼───────┘        │          └────────────┘
+//                                       └────────────────┘                     each layer
 //     x ── mean ── vector, of length 1 ── dense ── loss ◀── label
 //
 // ctest: --steps 60

@@ -14,8 +14,10 @@
 // prints: read at once: logits differ by less than 0.001
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <filesystem>
 #include <numeric>
 #include <random>
 
@@ -28,7 +30,7 @@ std::int32_t choose(const ndarray<float, dyn>& logits, int most, float temperatu
                     std::mt19937& random) {
   std::vector<std::int32_t> best(static_cast<std::size_t>(logits.size()));
   std::iota(best.begin(), best.end(), 0);
-  const auto last = best.begin() + std::min<std::ptrdiff_t>(most, logits.size());
+  const auto last = best.begin() + std::clamp<std::ptrdiff_t>(most, 1, logits.size());
   std::partial_sort(best.begin(), last, best.end(),
                     [&](auto a, auto b) { return logits(a) > logits(b); });
   std::vector<float> weights;
@@ -36,6 +38,14 @@ std::int32_t choose(const ndarray<float, dyn>& logits, int most, float temperatu
                  [&](auto i) { return std::exp((logits(i) - logits(best[0])) / temperature); });
   std::discrete_distribution<std::size_t> draw(weights.begin(), weights.end());
   return best[draw(random)];
+}
+
+/// The file, or the one in the folder.
+std::string gguf_in(const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      if (entry.path().extension() == ".gguf") return entry.path();
+  return path;
 }
 
 int main(int argc, char** argv) {
@@ -50,7 +60,7 @@ int main(int argc, char** argv) {
 
   std::optional<gguf_file> file;
   std::optional<byte_pair_tokenizer> tokenizer;
-  if (!self.data_dir().empty()) tokenizer.emplace(file.emplace(self.data_dir()));
+  if (!self.data_dir().empty()) tokenizer.emplace(file.emplace(gguf_in(self.data_dir())));
   std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());  // letters, without a file
   if (tokenizer) tokens = tokenizer->encode(prompt);
   const auto end_of_text = file ? file->get<std::int32_t>("tokenizer.ggml.eos_token_id") : -1;
