@@ -133,7 +133,7 @@ TEST_CASE("NVRTC compiles every operation for every dtype") {
 TEST_CASE("NVRTC compiles regions with folds for every dtype of numbers") {
   if (skipped_without_nvrtc()) return;
   for (const dtype type : every_plain_dtype) {
-    if (!is_numeric(type)) continue;
+    if (!is_numeric(type) || is_half(type)) continue;  // plans fold what halves are cast to
     const program_ref p = rows_of(type);
     CAPTURE(p->signature);
     const extent_class classes[] = {extent_class::element, extent_class::column};

@@ -74,6 +74,8 @@ template <> struct traits<float> {
   static constexpr bool floating = true, integral = false, negative = true;
 };
 template <> struct traits<double> : traits<float> {};
+template <> struct traits<bfloat16> : traits<float> {};
+template <> struct traits<float16> : traits<float> {};
 template <> struct traits<bool> {
   static constexpr bool floating = false, integral = false, negative = false;
 };
@@ -269,6 +271,16 @@ template <> MEMBER float literal<float>(long long bits) {
   return __int_as_float(static_cast<int>(bits));
 }
 template <> MEMBER double literal<double>(long long bits) { return __longlong_as_double(bits); }
+template <> MEMBER bfloat16 literal<bfloat16>(long long bits) {
+  bfloat16 x;
+  x.bits = static_cast<unsigned short>(bits);
+  return x;
+}
+template <> MEMBER float16 literal<float16>(long long bits) {
+  float16 x;
+  x.bits = static_cast<unsigned short>(bits);
+  return x;
+}
 
 // Division by a number that the host knew, as deft/kernels/gpu/divider.hpp has it.
 struct divider {
