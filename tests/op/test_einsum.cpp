@@ -222,3 +222,14 @@ TEST_CASE_FIXTURE(own_graph, "operands that are not what the letters say are ref
                 feed(y, any_array(dtype::float32, {4, 5})));
         }).starts_with("invalid_argument: [matmul] inner extents differ: (2,3)T x (4,5)"));
 }
+
+TEST_CASE_FIXTURE(own_graph, "einsum is where it was written") {
+  const tensor<float, 2, 3> a(zeros(shape<2, 3>));
+  const any_tensor b = any(dtype::float32, {3, 4}), c = any(dtype::float32, {4, 2});
+  const unsigned before = __LINE__;
+  const any_tensor one = einsum("ij->ji"_es, a), two = einsum("ij,jk->ik"_es, a, b);
+  const any_tensor three = einsum("ij,jk,kl->il"_es, a, b, c);
+  CHECK(one.handle().node->location().line == before + 1);
+  CHECK(two.handle().node->location().line == before + 1);
+  CHECK(three.handle().node->location().line == before + 2);
+}

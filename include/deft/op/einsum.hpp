@@ -200,6 +200,48 @@ constexpr auto operator""_es() {
   (std::make_index_sequence<Text.size>());
 }
 
+namespace detail {
+/// einsum of operands at `w`, a location that may be unknown.
+template <class K, char... C, class... X>
+auto einsum_at(source_location w, einsum_text<C...> text, const X&... x) {
+  using text_type = einsum_text<C...>;
+  if constexpr ((std::same_as<X, refused> || ...)) {
+    return refused();
+  } else if constexpr (refuse_subscripts<text_type, X...>()) {
+    return refused();
+  } else {
+    const auto written = [&] {
+      const any_tensor all[] = {any_tensor(any_lower<K>(x, w))...};
+      const location_scope on_behalf(w);
+      return contract(text.view, text.value.in, text.value.out, all);
+    };
+    if constexpr (!(typed_expression<X> && ...)) {
+      return written();
+    } else if constexpr (!one_value_type<X...>) {
+      static_assert(takes<op::einsum, got<X>...>,
+                    "[einsum] expects operands of one dtype, and got several: use cast<T>(x)");
+      return refused();
+    } else if constexpr (!one_letter_per_axis<text_type, shape_type_of<X>...>) {
+      static_assert(takes<op::einsum, text_type, got<X>...>,
+                    "[einsum] expects a letter for each axis of an operand, and got another "
+                    "number of letters");
+      return refused();
+    } else {
+      using S = einsum_shape<text_type, shape_type_of<X>...>;
+      if constexpr (S::wrong != 0) {
+        static_assert(takes<op::einsum, letter<S::wrong>, got<X>...>,
+                      "[einsum] expects axes of one letter to have one extent, and got different "
+                      "ones");
+        return refused();
+      } else {
+        using T = value_type_of<std::tuple_element_t<0, std::tuple<X...>>>;
+        return tensor_of<T, S>(written().handle());
+      }
+    }
+  }
+}
+}  // namespace detail
+
 /// Sums of products by the letters of axes: `einsum("bij,jk->bik"_es, a, b)` is, for each b, i and
 /// k, the sum over j of a[b,i,j] b[j,k]. Each operand has a letter for each axis, all axes of one
 /// letter have one extent, and letters that the result does not have are summed over. Without `->`
@@ -212,43 +254,29 @@ constexpr auto operator""_es() {
 /// Wrong letters and operands that do not match are a compile error where the types show it;
 /// otherwise it throws invalid_argument; for `dyn` extents the run does, except for an extent of 1
 /// along a letter that is kept, which it broadcasts.
-template <char... C, ext::expression... X, class K = ext::kernels_for<std::tuple<X...>>>
-auto einsum(detail::einsum_text<C...> text, const X&... x) {
-  using text_type = detail::einsum_text<C...>;
-  if constexpr ((std::same_as<X, detail::refused> || ...)) {
-    return detail::refused();
-  } else if constexpr (detail::refuse_subscripts<text_type, X...>()) {
-    return detail::refused();
-  } else {
-    const auto written = [&] {
-      const any_tensor all[] = {any_tensor(detail::any_lower<K>(x, {}))...};
-      return detail::contract(text.view, text.value.in, text.value.out, all);
-    };
-    if constexpr (!(ext::typed_expression<X> && ...)) {
-      return written();
-    } else if constexpr (!detail::one_value_type<X...>) {
-      static_assert(detail::takes<op::einsum, detail::got<X>...>,
-                    "[einsum] expects operands of one dtype, and got several: use cast<T>(x)");
-      return detail::refused();
-    } else if constexpr (!detail::one_letter_per_axis<text_type, ext::shape_type_of<X>...>) {
-      static_assert(detail::takes<op::einsum, text_type, detail::got<X>...>,
-                    "[einsum] expects a letter for each axis of an operand, and got another "
-                    "number of letters");
-      return detail::refused();
-    } else {
-      using S = detail::einsum_shape<text_type, ext::shape_type_of<X>...>;
-      if constexpr (S::wrong != 0) {
-        static_assert(detail::takes<op::einsum, detail::letter<S::wrong>, detail::got<X>...>,
-                      "[einsum] expects axes of one letter to have one extent, and got different "
-                      "ones");
-        return detail::refused();
-      } else {
-        using T = ext::value_type_of<std::tuple_element_t<0, std::tuple<X...>>>;
-        return ext::tensor_of<T, S>(written().handle());
-      }
-    }
-  }
+/// @{
+template <char... C, ext::expression A, class K = ext::kernels_for<A>>
+auto einsum(detail::einsum_text<C...> text, const A& a, ext::source_location w = ext::here()) {
+  return detail::einsum_at<K>(w, text, a);
 }
+template <char... C, ext::expression A, ext::expression B,
+          class K = ext::kernels_for<std::tuple<A, B>>>
+auto einsum(detail::einsum_text<C...> text, const A& a, const B& b,
+            ext::source_location w = ext::here()) {
+  return detail::einsum_at<K>(w, text, a, b);
+}
+template <char... C, ext::expression A, ext::expression B, ext::expression D,
+          class K = ext::kernels_for<std::tuple<A, B, D>>>
+auto einsum(detail::einsum_text<C...> text, const A& a, const B& b, const D& d,
+            ext::source_location w = ext::here()) {
+  return detail::einsum_at<K>(w, text, a, b, d);
+}
+template <char... C, ext::expression... X, class K = ext::kernels_for<std::tuple<X...>>>
+requires(sizeof...(X) == 0 || sizeof...(X) > 3) auto einsum(detail::einsum_text<C...> text,
+                                                            const X&... x) {
+  return detail::einsum_at<K>({}, text, x...);
+}
+/// @}
 /// @cond refused
 template <class Text, class... X>
 requires std::convertible_to<const Text&, std::string_view> detail::refused einsum(const Text&,
