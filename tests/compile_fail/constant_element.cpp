@@ -1,5 +1,5 @@
 // build error: \[constant\] element types are float, double, .*: use static_cast
-// got: takes<constant,unsigned>
+// got: takes<constant,longdouble>
 #include <deft/expr.hpp>
 using namespace deft;
-auto x = constant({1u, 2u});
+auto x = constant({1.0L, 2.0L});

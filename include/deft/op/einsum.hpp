@@ -194,8 +194,8 @@ constexpr bool refuse_subscripts() {
 /// The subscripts of einsum: `"bij,jk->bik"_es`.
 template <detail::text_argument Text>
 constexpr auto operator""_es() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return detail::einsum_text<Text.at[I]...>();
+  return []<std::size_t... Index>(std::index_sequence<Index...>) {
+    return detail::einsum_text<Text.at[Index]...>();
   }
   (std::make_index_sequence<Text.size>());
 }

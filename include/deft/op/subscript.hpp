@@ -120,9 +120,9 @@ struct subscript_rule {
 };
 template <class S>
 inline constexpr subscript_rule rule_of = {subscript_kind::index};
-template <std::int64_t I>
-inline constexpr subscript_rule rule_of<at_t<I>> = {subscript_kind::index, true,
-                                                    axis_interval::of(I, I, 1)};
+template <std::int64_t Index>
+inline constexpr subscript_rule rule_of<at_t<Index>> = {subscript_kind::index, true,
+                                                        axis_interval::of(Index, Index, 1)};
 template <>
 inline constexpr subscript_rule rule_of<run_range> = {subscript_kind::range};
 template <auto First, auto Last, auto Step>
@@ -146,8 +146,8 @@ template <>
 inline constexpr bool is_subscript<ellipsis_t()> = true;
 template <>
 inline constexpr bool is_subscript<run_range> = true;
-template <std::int64_t I>
-inline constexpr bool is_subscript<at_t<I>> = true;
+template <std::int64_t Index>
+inline constexpr bool is_subscript<at_t<Index>> = true;
 template <auto First, auto Last, auto Step>
 inline constexpr bool is_subscript<range_t<First, Last, Step>> = true;
 template <auto First, auto Last, auto Step>
@@ -224,9 +224,9 @@ subscript_value value_of_subscript(const S& s) {
   else
     return {rule_of<S>.kind};
 }
-template <class K, std::int64_t I>
-subscript_value value_of_subscript(at_t<I>) {
-  return {subscript_kind::index, {I, all, 1, {}}};
+template <class K, std::int64_t Index>
+subscript_value value_of_subscript(at_t<Index>) {
+  return {subscript_kind::index, {Index, all, 1, {}}};
 }
 template <class K, auto First, auto Last, auto Step>
 subscript_value value_of_subscript(range_t<First, Last, Step>) {
