@@ -49,7 +49,7 @@ int main() {
   dtype t = dtype::int64;
   // gdb: t = int64
   error wrong(errc::invalid_argument, "[matmul] inner extents differ", "y", ext::here());
-  // gdb: wrong = invalid_argument: [matmul] inner extents differ, node "y" at printed.cpp:47
+  // gdb: wrong = invalid_argument: [matmul] inner extents differ, node "y" at printed.cpp:51
   stop();
   return same(none, y) + train.valid() + d.rank() + static_cast<int>(t) +
          (wrong.code() == errc::unknown);
